@@ -17,16 +17,16 @@ def main() -> int:
     parser.add_argument("--details", action="store_true", help="print what each number counts")
     parser.add_argument("--root", type=Path, default=ROOT, help="the tree to measure")
     options = parser.parse_args()
-    found = rows(options.root)
-    print(table(found))
+    measured = rows(options.root)
+    print(table(measured))
     if options.document:
         target = options.root / PAGE
         target.parent.mkdir(exist_ok=True)
-        target.write_text(page(found))
-    for row in found:
+        target.write_text(page(measured))
+    for row in measured:
         if options.details or row.broken:
             print(f"\n{row.name}:", *row.details, sep="\n  ")
-    return int(any(row.broken for row in found))
+    return int(any(row.broken for row in measured))
 
 
 sys.exit(main())

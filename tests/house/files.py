@@ -1,4 +1,4 @@
-"""The lines of files under version control, and the blocks of lines that stand in two places."""
+"""Lines of files under version control, and duplicated blocks."""
 
 import subprocess
 from collections import Counter
@@ -11,7 +11,7 @@ SHORTEST = 6  # lines: a shorter block that is repeated may be chance
 
 
 class Block(NamedTuple):
-    """Lines of a file that stand elsewhere too: where they begin, and how many they are."""
+    """A duplicated block of lines: its file, first line and length."""
 
     path: str
     line: int
@@ -45,10 +45,10 @@ def lines(texts: Mapping[str, str]) -> dict[str, int]:
 
 
 def duplicates(texts: Mapping[str, str]) -> list[Block]:
-    """Return the longest runs of lines whose every window of `SHORTEST` stands elsewhere too.
+    """Return the longest runs of lines whose every window of `SHORTEST` occurs elsewhere too.
 
     Lines are compared without indentation and with single spaces; blank ones are skipped. A block
-    that stands in three places counts three times.
+    that occurs three times counts three times.
     """
     numbered = {
         path: [
@@ -65,11 +65,11 @@ def duplicates(texts: Mapping[str, str]) -> list[Block]:
         ]
         for path, rows in numbered.items()
     }
-    times = Counter(window for found in windows.values() for window in found)
+    times = Counter(window for file_windows in windows.values() for window in file_windows)
     blocks = []
-    for path, found in windows.items():
+    for path, file_windows in windows.items():
         length = 0
-        for start, window in enumerate([*found, ()]):
+        for start, window in enumerate([*file_windows, ()]):
             if times[window] > 1:
                 length += 1
             elif length:

@@ -19,8 +19,8 @@ def modules(package: str) -> dict[str, set[str]]:
     Migrations are left out: they are history, and no module imports them.
     """
     graph = grimp.build_graph(package, exclude_type_checking_imports=True, cache_dir=None)
-    kept = {name for name in graph.modules if ".migrations" not in name}
-    return {name: graph.find_modules_directly_imported_by(name) & kept for name in sorted(kept)}
+    own = {name for name in graph.modules if ".migrations" not in name}
+    return {name: graph.find_modules_directly_imported_by(name) & own for name in sorted(own)}
 
 
 def room(module: str) -> str:
@@ -30,11 +30,11 @@ def room(module: str) -> str:
 
 def rooms(graph: Graph) -> dict[str, set[str]]:
     """Return the rooms and loose modules of a package, each with those that it imports."""
-    found: dict[str, set[str]] = {room(name): set() for name in graph if room(name)}
+    imports: dict[str, set[str]] = {room(name): set() for name in graph if room(name)}
     for name, imported in graph.items():
         if room(name):
-            found[room(name)] |= {room(other) for other in imported} - {room(name), ""}
-    return found
+            imports[room(name)] |= {room(other) for other in imported} - {room(name), ""}
+    return imports
 
 
 def circles(graph: Graph) -> list[list[str]]:
@@ -49,12 +49,12 @@ def circles(graph: Graph) -> list[list[str]]:
 
 
 def _reached(start: str, graph: Graph) -> set[str]:
-    found: set[str] = set()
+    reached: set[str] = set()
     front = set(graph[start])
     while front:
-        found |= front
-        front = {other for name in front for other in graph.get(name, ())} - found
-    return found
+        reached |= front
+        front = {other for name in front for other in graph.get(name, ())} - reached
+    return reached
 
 
 def layers(config: Path) -> list[list[str]]:

@@ -11,7 +11,7 @@ from . import files, imports
 
 PACKAGE = "orchestration"
 BEFORE = Path(__file__).with_name("before.toml")
-LOOSE = 12  # modules of the engine that stand in no room
+LOOSE = 12  # modules of the engine outside of its packages
 LAYERS = 9  # as many as can be learned
 
 
@@ -59,9 +59,9 @@ def of_imports(graph: imports.Graph, folder: Path, layers: list[list[str]]) -> I
     yield Row(name="rooms", value=len(packages), details=tuple(packages))
     yield Row(name="loose modules", value=len(loose), limit=LOOSE, details=tuple(loose))
     for name, of in (("circles between rooms", rooms), ("circles between modules", graph)):
-        found = imports.circles(of)
-        details = tuple(", ".join(circle) for circle in found)
-        yield Row(name=name, value=len(found), limit=0, details=details)
+        circles = imports.circles(of)
+        details = tuple(", ".join(circle) for circle in circles)
+        yield Row(name=name, value=len(circles), limit=0, details=details)
     above = tuple(f"{name} imports {other}" for name, other in imports.upward(graph, layers))
     yield Row(name="imports upward", value=len(above), limit=0, details=above)
     yield Row(name="layers", value=len(layers), limit=LAYERS)
@@ -87,14 +87,14 @@ def of_files(texts: dict[str, str]) -> Iterator[Row]:
     yield Row(name="duplicated blocks", value=len(blocks), before=before["blocks"], details=details)
 
 
-def table(found: Iterable[Row]) -> str:
+def table(rows: Iterable[Row]) -> str:
     """Return the rows as text in three columns."""
-    return "\n".join(f"{row.name:<26}{row.value:>8,}  {row.verdict}".rstrip() for row in found)
+    return "\n".join(f"{row.name:<26}{row.value:>8,}  {row.verdict}".rstrip() for row in rows)
 
 
-def page(found: Iterable[Row]) -> str:
+def page(rows: Iterable[Row]) -> str:
     """Return the rows as a page of documentation."""
-    lines = [f"| {row.name} | {row.value:,} | {row.verdict} |" for row in found]
+    lines = [f"| {row.name} | {row.value:,} | {row.verdict} |" for row in rows]
     return "\n".join([HEAD, *lines, ""])
 
 

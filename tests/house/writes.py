@@ -27,7 +27,7 @@ def unguarded(source: str, names: Mapping[str, Any]) -> list[tuple[int, str]]:
     """
     tree = ast.parse(source)
     by_sql = [
-        (line, found) for line, text in texts(tree, names) for found in unguarded_statements(text)
+        (line, table) for line, text in texts(tree, names) for table in unguarded_statements(text)
     ]
     return sorted(by_sql + [(call.lineno, name) for call, name in unguarded_calls(tree)])
 
@@ -67,13 +67,13 @@ def _part(part: ast.expr, names: Mapping[str, Any]) -> str:
 
 def unguarded_statements(text: str) -> list[str]:
     """Return the table of each write in an SQL text that names too little in its own WHERE."""
-    found = []
+    tables = []
     for match in WRITE.finditer(text):
         table = match[1]
         condition = _condition(text[match.end() :])
         if not all(re.search(name, condition) for name in NAMED.get(table, NAMED["step"])):
-            found.append(table)
-    return found
+            tables.append(table)
+    return tables
 
 
 def _condition(rest: str) -> str:
@@ -159,5 +159,5 @@ def _fields(keyword: ast.keyword) -> tuple[str, ...]:
     if keyword.arg is not None:
         return (keyword.arg.partition("__")[0],)
     value = keyword.value
-    given = isinstance(value, ast.Call) and isinstance(value.func, ast.Name)
-    return FIELDS["Step"] if given and value.func.id == "version" else ()
+    is_call = isinstance(value, ast.Call) and isinstance(value.func, ast.Name)
+    return FIELDS["Step"] if is_call and value.func.id == "version" else ()

@@ -37,8 +37,8 @@ class Choices:
                 return self._keep(place, len(weights))
         return self._keep(0, len(weights))
 
-    def one(self, items: Sequence[Item]) -> Item:
-        """Return one of the items."""
+    def pick(self, items: Sequence[Item]) -> Item:
+        """Return a random item."""
         return items[self.below(len(items))]
 
     def of(self, weights: dict[Item, float]) -> Item:

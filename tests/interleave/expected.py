@@ -11,12 +11,12 @@ DISK_FULL = "53100"  # the SQLSTATE of a commit that fails
 
 def others(error: BaseException) -> list[BaseException]:
     """Return the errors in an error that no fault of the run explains."""
-    return [one for one in _leaves(error) if not _is_expected(one)]
+    return [leaf for leaf in _leaves(error) if not _is_expected(leaf)]
 
 
 def _leaves(error: BaseException) -> list[BaseException]:
     if isinstance(error, BaseExceptionGroup):
-        return [leaf for one in error.exceptions for leaf in _leaves(one)]
+        return [leaf for inner in error.exceptions for leaf in _leaves(inner)]
     return [error]
 
 

@@ -1,4 +1,4 @@
-"""What actors do: the product's own functions, as its processes call them."""
+"""Jobs of the actors: the product's own functions, called as its processes call them."""
 
 from collections.abc import Callable
 from uuid import UUID, uuid5
@@ -30,7 +30,7 @@ def schedule(by: str, *, look: bool, undo: bool = True) -> None:
 
     Without `undo` it ends before it begins what was asked to be undone.
     """
-    replies = [one for one in queues.take(queues.SCHEDULER, SIZE) if one != queues.LOOK]
+    replies = [reply for reply in queues.take(queues.SCHEDULER, SIZE) if reply != queues.LOOK]
     agents = scheduler.all_agents() if look else set()
     for _ in range(ROUNDS):
         agents = scheduler.run_once(by, replies, agents).more

@@ -1,4 +1,4 @@
-"""What must hold at the end of a run: the audit, the services' ledger, and what was sent."""
+"""Invariants at the end of a run: the audit, the services' ledger, and the messages sent."""
 
 from collections import defaultdict
 from collections.abc import Iterator
@@ -42,9 +42,9 @@ WHERE u.kind = 'undo' AND EXISTS (SELECT FROM orchestration_event r WHERE r.step
 
 
 def problems(*, calm: bool) -> list[str]:
-    """Return what is wrong after a run; `calm`: no fault struck in it."""
-    found = [*_ledger(), *_sent(), *_histories(calm=calm), *_audit()]
-    return sorted(dict.fromkeys(found))
+    """Return the problems after a run; `calm`: it had no fault."""
+    troubles = [*_ledger(), *_sent(), *_histories(calm=calm), *_audit()]
+    return sorted(dict.fromkeys(troubles))
 
 
 def _sent() -> Iterator[str]:

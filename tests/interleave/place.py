@@ -23,10 +23,10 @@ NAMES = (
     "application", "operator", "submission-1", "submission-2", "scheduler-1", "scheduler-2",
     "supervisor-1", "supervisor-2", "housekeeper",
 )  # fmt: skip
-KEPT = ("policy", "gate", "supervisorpolicy", "retentionpolicy", "lease", "rollupmark", "worker")
+KEEP = ("policy", "gate", "supervisorpolicy", "retentionpolicy", "lease", "rollupmark", "worker")
 EMPTIED = """
 SELECT relname FROM pg_class WHERE relkind = 'r' AND relname ~ '^orchestration_[a-z]+$'
-    AND NOT relname = ANY(%(kept)s) ORDER BY relname
+    AND NOT relname = ANY(%(keep)s) ORDER BY relname
 """
 TEMPORARY = """
 SELECT relname FROM pg_class WHERE relkind = 'r' AND relnamespace = pg_my_temp_schema()
@@ -62,8 +62,8 @@ class Rows:
     def __init__(self, admin: Any) -> None:
         # a connection of its own: with the role of a replica, one forgets all its plans
         self._admin = admin
-        kept = [f"orchestration_{name}" for name in KEPT]
-        tables = [name for (name,) in sql.run(EMPTIED, {"kept": kept})]
+        keep = [f"orchestration_{name}" for name in KEEP]
+        tables = [name for (name,) in sql.run(EMPTIED, {"keep": keep})]
         gone = ";".join(f"DELETE FROM {table}" for table in tables)
         self._tables = tables
         self._statement = f"""

@@ -66,9 +66,9 @@ class Run:
         self.workers = services.Workers(choices, self.calm, {"rejected": 60.0} if late else {})
         self.memories = {name: jobs.memory() for name in NAMES if name.startswith("supervisor")}
         self.asked = 0
-        workflows = [one.name for one in declared.WORKFLOWS]
+        workflows = [workflow.name for workflow in declared.WORKFLOWS]
         self.tasks = [
-            (choices.one(workflows), f"{seed}-{number}") for number in range(1 + choices.below(3))
+            (choices.pick(workflows), f"{seed}-{number}") for number in range(1 + choices.below(3))
         ]
 
     def go(self) -> None:
@@ -119,13 +119,13 @@ class Run:
                     jobs.schedule("scheduler-1", look=False)
 
     def _answer_all(self, *, well: bool = False) -> None:
-        """Have agents answer all requests."""
+        """Let agents answer all requests."""
         for agent in declared.AGENTS:
             while self.workers.waiting([agent.name]):
                 self.answer(agent, well=well)
 
     def _options(self) -> dict[str, tuple[float, Callable[[], object]]]:
-        """Return what can happen next: its weight, and how it does.
+        """Return the possible next events, with weights and functions.
 
         The first, nothing, is the plainest: no seed draws it, but a shrunk run has it.
         """
@@ -146,28 +146,30 @@ class Run:
         again = self.kind == "posted again"
         late = self.kind == "mended late"
         workflow, reference = self.tasks[self.stage.points % len(self.tasks)]
-        found: list[tuple[str, str, float, jobs.Job]] = []
+        possible: list[tuple[str, str, float, jobs.Job]] = []
         if self.asked < len(self.tasks):
             work, ref = self.tasks[self.asked]
-            found.append(("application", f"post {ref}", 4.0, lambda: jobs.post(work, ref)))
+            possible.append(("application", f"post {ref}", 4.0, lambda: jobs.post(work, ref)))
         for number in (1, 2):
-            found.append((f"submission-{number}", "take", 1.0, jobs.take))
+            possible.append((f"submission-{number}", "take", 1.0, jobs.take))
             by = f"scheduler-{number}"
-            found.append(
+            possible.append(
                 (by, "reply", 1.5 if late else 0.5, partial(jobs.schedule, by, look=False))
             )
-            found.append((by, "look", 0.5 if late else 1.0, partial(jobs.schedule, by, look=True)))
+            possible.append(
+                (by, "look", 0.5 if late else 1.0, partial(jobs.schedule, by, look=True))
+            )
             name = f"supervisor-{number}"
             often = 0.1 if again else 1.5 if late else 0.7
-            found.append((name, "sweep", often, partial(jobs.sweep, name, self.memories[name])))
+            possible.append((name, "sweep", often, partial(jobs.sweep, name, self.memories[name])))
         for duty, weight in jobs.DUTIES:
             often = weight * (2.0 if again and duty is housekeeper.REMOVE_TASKS else 0.1)
             job = partial(jobs.keep_house, "housekeeper-1", duty)
-            found.append(("housekeeper", duty.name, often, job))
+            possible.append(("housekeeper", duty.name, often, job))
         posted = 3.0 if again else 0.3
         number = self.stage.points
         who, about, again_often = "application", (workflow, reference), 1.5 if late else 0.5
-        found += [
+        possible += [
             (who, f"post {reference} again", posted, lambda: jobs.post(*about)),
             (who, f"post another {reference}", posted / 2, lambda: jobs.post(*about, "Bob")),
             (who, f"ask to undo {reference}", 0.3, lambda: jobs.ask_undo(*about, number)),
@@ -179,10 +181,10 @@ class Run:
             ("operator", "release", 0.2, jobs.release),
             ("operator", f"prioritize {reference}", 0.2, lambda: jobs.prioritize(reference, number % 3)),
         ]  # fmt: skip
-        return found
+        return possible
 
     def _surroundings(self) -> dict[str, tuple[float, Callable[[], object]]]:
-        """Return what agents, time and faults may do."""
+        """Return the possible events of agents, time and faults."""
         options: dict[str, tuple[float, Callable[[], object]]] = {}
         waiting = self.workers.waiting([agent.name for agent in declared.AGENTS])
         for agent in declared.AGENTS:
@@ -216,16 +218,16 @@ class Run:
         self._look()
 
     def _look(self) -> None:
-        """Note the errors of jobs that ended, but for those of faults."""
+        """Record the errors of ended jobs, except those that faults explain."""
         for actor in self.stage.actors.values():
             error, actor.error = actor.error, None
-            for one in expected.others(error) if error else ():
+            for exception in expected.others(error) if error else ():
                 self.wrong.append(
-                    f"{actor.what} raised {type(one).__name__}: {sql.first_line(one)}"
+                    f"{actor.what} raised {type(exception).__name__}: {sql.first_line(exception)}"
                 )  # type: ignore[arg-type]
 
     def answer(self, agent: type[services.Service], *, well: bool = False) -> None:
-        """Have an agent answer a request."""
+        """Let an agent answer a request."""
         came = self.workers.answer(agent, well=well)
         self.stage.note(None, f"{agent.name}: {came}")
 
@@ -284,7 +286,7 @@ class Run:
         self.wrong.append(f"it does not come to rest: {sql.run(QUIET, {})} {states} {open_}")
 
     def _round(self) -> bool:
-        """Have all actors do what they can, and sweep if something is left; return whether all is done."""
+        """Let all actors finish, and sweep if work is left; return whether all is done."""
         self._timed()
         jobs.take()
         for held in Hold.objects.filter(until=None):

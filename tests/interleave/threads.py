@@ -83,7 +83,7 @@ class Actor:
         return struck
 
     def die(self) -> None:
-        """Have the process end here: its connection closes without a commit."""
+        """End the process here: its connection closes without a commit."""
         self.dead = True
         self.stage.note(self, "dies")
         driver = connections["default"].connection
@@ -136,7 +136,7 @@ class Stage:
         if point == "commit":
             kinds += ["commit fails", "answer lost"]
         self.faults_left -= 1
-        kind = self.choices.one(kinds)
+        kind = self.choices.pick(kinds)
         self.struck.append(kind)
         self.note(actor, f"FAULT {kind} at {point}")
         return kind
@@ -158,7 +158,7 @@ class Stage:
         """Let an actor go on until it stands still, ends, or waits for a lock."""
         actor.go.release()
         self._await(actor)
-        waiting = [one for one in self.actors.values() if one.waits]
+        waiting = [other for other in self.actors.values() if other.waits]
         if waiting:
             self._recheck(waiting)
 
@@ -168,11 +168,13 @@ class Stage:
 
     def standing(self) -> list[Actor]:
         """Return the actors that stand at a switch point."""
-        return [one for one in self.actors.values() if one.job is not None and not one.waits]
+        return [
+            actor for actor in self.actors.values() if actor.job is not None and not actor.waits
+        ]
 
     def waiting(self) -> list[Actor]:
         """Return the actors that wait for locks."""
-        return [one for one in self.actors.values() if one.waits]
+        return [actor for actor in self.actors.values() if actor.waits]
 
     def recheck(self) -> None:
         """See which actors wait no more: one may be ended as part of a deadlock."""

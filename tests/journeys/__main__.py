@@ -63,11 +63,12 @@ def table(journeys: Sequence[Journey]) -> str:
         "| journey | until | clicks | texts typed | commands | seconds |",
         "| --- | --- | ---: | ---: | ---: | ---: |",
         *(
-            f"| {one.name} | {one.goal} | {one.clicks} | {one.texts} | {one.commands} | {one.seconds:.1f} |"
-            for one in journeys
+            f"| {journey.name} | {journey.goal} | {journey.clicks} | {journey.texts} | {journey.commands} |"
+            f" {journey.seconds:.1f} |"
+            for journey in journeys
         ),
     ]
-    notes = [f"- {one.name}: {note}" for one in journeys for note in one.notes]
+    notes = [f"- {journey.name}: {note}" for journey in journeys for note in journey.notes]
     return "\n".join([*lines, "", *notes]) + "\n"
 
 

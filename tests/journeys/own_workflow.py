@@ -46,7 +46,7 @@ def own_workflow() -> Journey:
             _typed(stack, journey, f"python manage.py shell -v 0 -c '{SUBMIT}'")
             assert json.loads(_typed(stack, journey, WAIT))["state"] == "processed"
             tasks = json.loads(_typed(stack, journey, "python manage.py tasks list"))
-            (task,) = [one["id"] for one in tasks if one["workflow"] == NAME]
+            (task,) = [row["id"] for row in tasks if row["workflow"] == NAME]
             undo = f"python manage.py tasks undo {task} --reason 'to see it undone'"
             _typed(stack, journey, undo)
             assert json.loads(_typed(stack, journey, WAIT))["state"] == "undone"

@@ -28,7 +28,7 @@ HEAD = """\
 
 
 class Machines:
-    """The machines to try, each in a folder of its own below `top`, and what came of them."""
+    """The machines to try, each in its own folder below `top`, and their results."""
 
     def __init__(self, top: Path, user: str) -> None:
         self.top, self.user = top, user
@@ -39,7 +39,9 @@ class Machines:
         """Print a row; what it says was left over has been looked for."""
         numbers = ["", "", "", ""]
         if figures:
-            numbers = [f"{one:.1f}" for one in (figures.ready, figures.ordered, figures.stopped)]
+            numbers = [
+                f"{seconds:.1f}" for seconds in (figures.ready, figures.ordered, figures.stopped)
+            ]
             numbers.insert(2, f"{figures.memory:.0f}")
         left = left_over(self.before)
         print("| " + " | ".join([name, *numbers, ", ".join(left) or "nothing"]) + " |", flush=True)
@@ -110,17 +112,17 @@ class Machines:
     def two_at_once(self) -> None:
         """A second clone of the same user, on other ports, beside the first."""
         with (
-            self.place("twin1", "/usr/bin/python3", self.user) as one,
-            self.place("twin2", "/usr/bin/python3", self.user) as other,
+            self.place("twin1", "/usr/bin/python3", self.user) as first,
+            self.place("twin2", "/usr/bin/python3", self.user) as second,
         ):
-            for place in (one, other):
+            for place in (first, second):
                 done = place.run(*place.make(".venv/.run"))
                 assert done.returncode == 0, done.stdout
-            with one.running() as output:
-                one.ready(output)
-                figures, _ = other.try_it()
-                one.order()
-            one.require_no_process()
+            with first.running() as output:
+                first.ready(output)
+                figures, _ = second.try_it()
+                first.order()
+            first.require_no_process()
             self.row("two stacks at once", figures)
 
     def long_path(self) -> None:
@@ -173,8 +175,8 @@ def planted(digest: str, top: Path) -> Iterator[Path]:
         (folder / "secrets").mkdir(parents=True)
         (folder / "secrets" / "admin_password").write_text("attackerpass")
         (folder / "supervisord.conf").symlink_to(precious)
-        for one in (folder, *folder.rglob("*")):
-            os.lchown(one, STRANGER, STRANGER)
+        for path in (folder, *folder.rglob("*")):
+            os.lchown(path, STRANGER, STRANGER)
     try:
         yield precious
     finally:
@@ -203,9 +205,9 @@ def main() -> int:
             "long": machines.long_path,
             "two": machines.two_at_once,
             **{
-                version: partial(machines.other_python, version, found)
+                version: partial(machines.other_python, version, executable)
                 for version in PYTHONS
-                if (found := interpreter(version))
+                if (executable := interpreter(version))
             },
         }
         for name, attempt in tries.items():
@@ -223,12 +225,14 @@ def main() -> int:
 def interpreter(version: str) -> str:
     """Return an interpreter of a version that is there and runs; empty if there is none."""
     name = f"python{version}"
-    found = [shutil.which(name), *Path.home().glob(f".pyenv/versions/*/bin/{name}")]
+    candidates = [shutil.which(name), *Path.home().glob(f".pyenv/versions/*/bin/{name}")]
     runs = (
-        str(one)
-        for one in found
-        if one
-        and not subprocess.run([one, "--version"], capture_output=True, check=False).returncode
+        str(candidate)
+        for candidate in candidates
+        if candidate
+        and not subprocess.run(
+            [candidate, "--version"], capture_output=True, check=False
+        ).returncode
     )
     return next(runs, "")
 

@@ -20,12 +20,12 @@ from drill.waiting import wait_for
 from sasweb.stack.folders import PROJECT
 
 SHARED = ("/tmp", "/var/tmp", "/var/lib", "/dev/shm", "/run")
-KEPT = ("PATH", "LANG", "PIP_", "SSL_")  # beginnings of variables that the machine itself needs
+PASSED = ("PATH", "LANG", "PIP_", "SSL_")  # prefixes of variables that the machine itself needs
 
 
 @dataclass
 class Figures:
-    """What was measured of one start: seconds, and MB."""
+    """Measurements of one start: seconds, and MB."""
 
     ready: float
     ordered: float
@@ -35,7 +35,7 @@ class Figures:
 
 @dataclass
 class Output:
-    """What a start printed, wherever it went."""
+    """The output of a start."""
 
     text: str = ""
     readers: list[threading.Thread] = field(default_factory=list)
@@ -71,9 +71,9 @@ class Place:
         )  # fmt: skip
 
     def _environment(self, **more: str) -> dict[str, str]:
-        kept = {name: value for name, value in os.environ.items() if name.startswith(KEPT)}
+        passed = {name: value for name, value in os.environ.items() if name.startswith(PASSED)}
         ports = {"PORT": str(self.port), "SANDBOX_PORT": str(self.sandbox_port)}
-        return kept | {"HOME": str(self.home)} | ports | more
+        return passed | {"HOME": str(self.home)} | ports | more
 
     def _identity(self) -> dict[str, object]:
         if not self.user:
@@ -145,26 +145,26 @@ class Place:
 
     def processes(self) -> list[str]:
         """Return the commands of processes that have to do with the clone or its data."""
-        found = []
-        for one in Path("/proc").iterdir():
-            if one.name.isdigit() and int(one.name) != os.getpid():
+        commands = []
+        for process in Path("/proc").iterdir():
+            if process.name.isdigit() and int(process.name) != os.getpid():
                 with suppress(OSError):
-                    command = (one / "cmdline").read_bytes()
-                    where = bytes((one / "cwd").readlink())
+                    command = (process / "cmdline").read_bytes()
+                    where = bytes((process / "cwd").readlink())
                     if any(str(self.folder).encode() in text for text in (command, where)):
-                        found.append(command.replace(b"\0", b" ").decode(errors="replace"))
-        return found
+                        commands.append(command.replace(b"\0", b" ").decode(errors="replace"))
+        return commands
 
 
 def left_over(before: set[str]) -> list[str]:
-    """Return what lies in shared folders and did not before."""
+    """Return the new entries of shared folders."""
     return sorted(shared() - before)
 
 
 def shared() -> set[str]:
-    """Return what lies in the folders that all users share."""
+    """Return the entries of the folders that all users share."""
     return {
-        str(one) for folder in SHARED if Path(folder).is_dir() for one in Path(folder).iterdir()
+        str(path) for folder in SHARED if Path(folder).is_dir() for path in Path(folder).iterdir()
     }
 
 

@@ -36,7 +36,7 @@ class Recorder:
 
 
 def main() -> int:
-    """Do what was asked; return 0 only if every row is met, or every mutation found."""
+    """Run the command; return 0 only if every row is met, or every mutation found."""
     parser = argparse.ArgumentParser(prog="python -m tests.pattern", description=__doc__)
     parser.add_argument("requirement", nargs="*", help="ids, such as P9; default: all")
     parser.add_argument(
@@ -48,7 +48,9 @@ def main() -> int:
         document()
         return 0
     if options.mutations:
-        return check_mutations([one for one in mutations() if _chosen(one.requirement, options)])
+        return check_mutations(
+            [mutation for mutation in mutations() if _chosen(mutation.requirement, options)]
+        )
     return check_requirements([row for row in requirements() if _chosen(row.id, options)])
 
 
@@ -90,24 +92,22 @@ def _verdict(row: Requirement, ends: Sequence[str], recorder: Recorder) -> str:
 def check_mutations(chosen: Sequence[Mutation]) -> int:
     """Break one line after the other in a copy of the project; its test must fail for it."""
     copy = _copy()
-    clean = _run(copy, dict.fromkeys(one.test for one in chosen))
+    clean = _run(copy, dict.fromkeys(mutation.test for mutation in chosen))
     if clean.returncode:
         print(clean.stdout[-5000:])
         print("Without any mutation the tests must pass.")
         return 1
     survived = 0
-    for one in chosen:
-        target = copy / one.file
+    for mutation in chosen:
+        target = copy / mutation.file
         text = target.read_text()
-        target.write_text(one.applied(text))
-        found = FAILED.search(_run(copy, [one.test]).stdout)
+        target.write_text(mutation.applied(text))
+        failure = FAILED.search(_run(copy, [mutation.test]).stdout)
         target.write_text(text)
-        survived += found is None
-        print(
-            f"{one.requirement:<5}{'found' if found else 'SURVIVED':<9} {one.file}: {one.line}",
-            flush=True,
-        )
-    met = len({one.requirement for one in chosen})
+        survived += failure is None
+        outcome = "found" if failure else "SURVIVED"
+        print(f"{mutation.requirement:<5}{outcome:<9} {mutation.file}: {mutation.line}", flush=True)
+    met = len({mutation.requirement for mutation in chosen})
     print(f"\n{len(chosen)} mutations of {met} requirements: {survived} survived")
     return bool(survived)
 
@@ -127,12 +127,12 @@ def _copy() -> Path:
 
 
 def _run(copy: Path, tests: Iterable[str]) -> "subprocess.CompletedProcess[str]":
-    given = {
+    environment = {
         name: value for name, value in os.environ.items() if name not in {"DATA_DIR", "PYTHONPATH"}
     }
     return subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *tests],
-        cwd=copy, env=given, capture_output=True, text=True, timeout=LONGEST, check=False,
+        cwd=copy, env=environment, capture_output=True, text=True, timeout=LONGEST, check=False,
     )  # fmt: skip
 
 

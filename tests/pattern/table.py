@@ -69,24 +69,26 @@ def mutations() -> list[Mutation]:
 
 @cache
 def names(path: str) -> frozenset[str]:
-    """Return what a module defines: functions, classes, their members as "Class.member", constants."""
-    found: set[str] = set()
+    """Return the names that a module defines: functions, classes, members ("Class.member"), constants."""
+    defined: set[str] = set()
 
     def collect(body: list[ast.stmt], prefix: str) -> None:
         for node in body:
             match node:
                 case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
-                    found.add(prefix + name)
+                    defined.add(prefix + name)
                 case ast.ClassDef(name=name):
-                    found.add(prefix + name)
+                    defined.add(prefix + name)
                     collect(node.body, f"{prefix}{name}.")
                 case ast.Assign(targets=targets):
-                    found.update(prefix + one.id for one in targets if isinstance(one, ast.Name))
+                    defined.update(
+                        prefix + target.id for target in targets if isinstance(target, ast.Name)
+                    )
                 case ast.AnnAssign(target=ast.Name(id=name)):
-                    found.add(prefix + name)
+                    defined.add(prefix + name)
 
     collect(ast.parse((ROOT / path).read_text()).body, "")
-    return frozenset(found)
+    return frozenset(defined)
 
 
 def exists(place: str) -> bool:
@@ -115,8 +117,8 @@ def _places(places: tuple[str, ...]) -> str:
         path, *parts = place.split("::")
         by_path.setdefault(path, []).append(".".join(parts))
     return "<br>".join(
-        f"`{path}`" + "".join(f"<br>`{name}`" for name in found if name)
-        for path, found in by_path.items()
+        f"`{path}`" + "".join(f"<br>`{name}`" for name in names if name)
+        for path, names in by_path.items()
     )
 
 

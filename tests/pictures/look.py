@@ -89,9 +89,11 @@ class Eye:
         self.seen += 1
         # a preload would fetch the imports of style sheets from wrong addresses
         options = {"preload": False}
-        for found in Axe().run(self.page, options=options).response["violations"]:
-            where = found["nodes"][0]["html"][:200]
-            self.problems.append(f"{what}: {found['id']}, {len(found['nodes'])} times: {where}")
+        for violation in Axe().run(self.page, options=options).response["violations"]:
+            where = violation["nodes"][0]["html"][:200]
+            self.problems.append(
+                f"{what}: {violation['id']}, {len(violation['nodes'])} times: {where}"
+            )
         wide = self.page.evaluate(SIDEWAYS)
         if wide > 0:
             self.problems.append(f"{what}: scrolls sideways by {wide} px")

@@ -60,7 +60,7 @@ def scenes() -> dict[str, str]:
 
 
 def late_effect(order: str) -> int:
-    """Have an effect of an order show late, as after a failover; return its alert."""
+    """Show an effect of an order late, as after a failover; return its alert."""
     from orchestration.messaging.messages import Reply
     from orchestration.models import Alert, Step
     from orchestration.transitions.replies import record
@@ -76,7 +76,7 @@ def late_effect(order: str) -> int:
 
 
 def late() -> dict[str, str]:
-    """Have orders meet a partner who is down; return where that is to be seen."""
+    """Place orders while a partner is down; return the pages that show it."""
     from orchestration.models import Gate, Step
     from orchestration.states import GateState
     from orders.demo.shoppers import Shoppers
@@ -91,17 +91,17 @@ def late() -> dict[str, str]:
 
 
 def places(orders: dict[str, str]) -> dict[str, str]:
-    """Return where orders are to be seen: by their customers, by others, and by operators."""
+    """Return the pages of orders: for their customers, for others, and for operators."""
     from orchestration.models import Task
     from orders.lifecycle import access
 
-    found = {}
+    paths = {}
     for story, order in orders.items():
         link = access.link(order)
         task = Task.objects.get(reference=order).id
-        found |= {f"order_{story}": link, f"stub_{story}": link.partition("?")[0]}
-        found[f"task_{story}"] = str(task)
-    return found
+        paths |= {f"order_{story}": link, f"stub_{story}": link.partition("?")[0]}
+        paths[f"task_{story}"] = str(task)
+    return paths
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ import time
 import django
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "tests.settings")
-django.setup()  # the rules stand beside models
+django.setup()  # the rules are imported with models
 
 from .run import Run, run  # noqa: E402
 from .services import Broken  # noqa: E402
@@ -26,7 +26,7 @@ def main() -> int:
     options = parser.parse_args()
     broken = frozenset(options.without)
     if options.seed is not None:
-        return one(options.seed, broken, trace=options.trace)
+        return run_seed(options.seed, broken, trace=options.trace)
     started, failed = time.perf_counter(), 0
     for seed in range(options.start, options.start + options.seeds):
         wrong = run(seed, broken=broken)
@@ -38,7 +38,7 @@ def main() -> int:
     return bool(failed)
 
 
-def one(seed: int, broken: frozenset[str], *, trace: bool) -> int:
+def run_seed(seed: int, broken: frozenset[str], *, trace: bool) -> int:
     """Run one seed, with or without its events."""
     simulation = Run(seed, broken=broken, trace=trace)
     wrong = None

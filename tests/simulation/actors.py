@@ -118,7 +118,7 @@ class Schedulers:
         store.finish(task)
 
     def _back(self, reply: SimReply) -> None:
-        """Have a reply come again whose task was locked."""
+        """Deliver a reply again whose task was locked."""
         self.world.posted -= 1
         self.hear(reply)
 
@@ -152,19 +152,19 @@ class Schedulers:
         """Claim at most `places` steps, and send their requests unless the process dies first."""
         if not places or self.world.locked("gate", agent):
             return
-        found: list[Row] = []
+        claimed: list[Row] = []
         isolated = any(row.isolated for row in self.store.in_flight(agent))
         rows = self.store.due(agent)
         if self.store.gates[agent].state in {GateState.OPEN, GateState.HALF_OPEN}:
             rows.sort(key=_as_first if "turns" in self.world.broken else _as_probe)
         for row in rows:
-            if len(found) < places and self.claimable(row) and not (isolated and row.isolated):
-                found.append(row)
+            if len(claimed) < places and self.claimable(row) and not (isolated and row.isolated):
+                claimed.append(row)
                 isolated = isolated or row.isolated
-        requests = [self._claim(row) for row in found]
+        requests = [self._claim(row) for row in claimed]
         old, limits = self.store.gates[agent], self.world.rules(agent).limits
-        self.store.gates[agent] = gate.sent(old, limits, len(found), self.world.now)
-        if found:
+        self.store.gates[agent] = gate.sent(old, limits, len(claimed), self.world.now)
+        if claimed:
             in_flight = self.store.in_flight(agent)
             require(len(in_flight) <= limits.window, f"{agent}: {len(in_flight)} in flight")
         if requests and self.world.hit("claim_crash"):
@@ -213,7 +213,7 @@ def _as_first(row: Row) -> tuple[bool, int]:
 
 
 def _as_probe(row: Row) -> int:
-    """Return what the next probe has least of."""
+    """Return the sort key of the next probe."""
     return row.view.attempt + gate.BEHIND * (row.view.own_trouble or row.isolated)
 
 
@@ -287,13 +287,13 @@ class Supervisor:
             in_doubt=view.in_doubt, excused=excused, put_off=row.retry_after,
         )  # fmt: skip
         decision = decide(rules.thresholds, failure, world.rng.random())
-        kept = isinstance(decision, Undo) and world.keeps(view)
-        if isinstance(decision, Undo) and not kept and world.undo_by_itself(row):
+        preserved = isinstance(decision, Undo) and world.keeps(view)
+        if isinstance(decision, Undo) and not preserved and world.undo_by_itself(row):
             if row.complete_by is None:
                 return  # nothing of it was done
             decision = decide(rules.thresholds, replace(failure, undoing=True), world.rng.random())
         world.log("{} #{} {} {}: {}", row.key, view.attempt, view.outcome, row.code, decision)
-        self._apply(decision, row, world.now if kept else None)
+        self._apply(decision, row, world.now if preserved else None)
         store.finish(task)
 
     def _apply(

@@ -44,7 +44,7 @@ THRESHOLDS = Thresholds(failure_threshold=1000, backoff=1.0, backoff_cap=60.0, u
 
 
 @dataclass(kw_only=True)
-class One:
+class SimStep:
     """A step."""
 
     number: int
@@ -76,17 +76,17 @@ class Run:
         self.rng = random.Random(self.seed)  # noqa: S311 - a simulation
         self.events: list[tuple[float, int, Callable[[], None]]] = []
         self.numbers = count()
-        self.pending: deque[One] = deque()
+        self.pending: deque[SimStep] = deque()
         self.in_flight: dict[int, float] = {}
-        self.heard: list[tuple[One, float, bool, str]] = []
+        self.heard: list[tuple[SimStep, float, bool, str]] = []
         self.left = 0
 
     def at(self, when: float, do: Callable[[], None]) -> None:
-        """Have something done at a time."""
+        """Schedule a function."""
         heapq.heappush(self.events, (when, next(self.numbers), do))
 
-    def place(self, steps: Iterable[One]) -> None:
-        """Have steps become pending at their time."""
+    def place(self, steps: Iterable[SimStep]) -> None:
+        """Schedule steps to become pending at their time."""
         for step in steps:
             self.left += 1
             self.at(step.placed, lambda step=step: self.pending.append(step))
@@ -122,20 +122,20 @@ class Run:
         since = self.gate.opened_at if self.gate.state != GateState.CLOSED else None
         return sum(1 for at in self.in_flight.values() if since is None or at >= since)
 
-    def _take(self, places: int) -> list[One]:
+    def _take(self, places: int) -> list[SimStep]:
         if self.gate.state in {GateState.OPEN, GateState.HALF_OPEN} and places and self.pending:
-            best = min(self.pending, key=lambda one: (one.own_trouble, one.attempt, one.number))
+            best = min(self.pending, key=lambda step: (step.own_trouble, step.attempt, step.number))
             self.pending.remove(best)
             return [best]
         return [self.pending.popleft() for _ in range(min(places, len(self.pending)))]
 
-    def _send(self, step: One) -> None:
+    def _send(self, step: SimStep) -> None:
         step.attempt += 1
         took, good = self._call(step)
         self.in_flight[step.number] = self.now
         self.at(self.now + took, lambda at=self.now: self._back(step, at, good))
 
-    def _call(self, step: One) -> tuple[float, bool]:
+    def _call(self, step: SimStep) -> tuple[float, bool]:
         """Return how long an attempt takes, and whether it succeeds."""
         took, good = 0.0, False
         for tried in range(2):
@@ -149,11 +149,11 @@ class Run:
                 break
         return took, good
 
-    def _back(self, step: One, at: float, good: bool, code: str = "") -> None:
+    def _back(self, step: SimStep, at: float, good: bool, code: str = "") -> None:
         self.in_flight.pop(step.number)
         self.heard.append((step, at, good, code))
 
-    def _end(self, step: One, good: bool, code: str) -> None:
+    def _end(self, step: SimStep, good: bool, code: str) -> None:
         if good:
             step.done_at = self.now
             self.left -= 1
@@ -198,9 +198,9 @@ class Instances(Run):
         self.done = [0] * self.workers
         self.reports: dict[int, bytes] = {}
         self.reported = [0.0] * self.workers
-        self.inbox: deque[One] = deque()
+        self.inbox: deque[SimStep] = deque()
 
-    def _send(self, step: One) -> None:
+    def _send(self, step: SimStep) -> None:
         step.attempt += 1
         self.in_flight[step.number] = self.now
         self.inbox.append(step)
@@ -211,14 +211,16 @@ class Instances(Run):
         self._deal()
 
     def _deal(self) -> None:
-        while self.inbox and (able := [one for one in range(self.workers) if self._room(one)]):
+        while self.inbox and (
+            able := [worker for worker in range(self.workers) if self._room(worker)]
+        ):
             self._perform(self.rng.choice(able), self.inbox.popleft())
 
     def _room(self, number: int) -> int:
         under_way = self.under_way[number]
         return self.parts[number].room(self.slots - under_way, under_way, self.now)
 
-    def _perform(self, number: int, step: One) -> None:
+    def _perform(self, number: int, step: SimStep) -> None:
         took, good = self._call(step)
         if self.sick(number, self.now):
             took, good = QUICK_RETRY, False  # refused at once, both times
@@ -226,7 +228,7 @@ class Instances(Run):
         began, sent_at = self.now, self.in_flight[step.number]
         self.at(self.now + took, lambda: self._reply(number, step, began, sent_at, good))
 
-    def _reply(self, number: int, step: One, began: float, sent_at: float, good: bool) -> None:
+    def _reply(self, number: int, step: SimStep, began: float, sent_at: float, good: bool) -> None:
         self.under_way[number] -= 1
         self.done[number] += good
         part = self.parts[number]
@@ -234,8 +236,8 @@ class Instances(Run):
         if self.now - self.reported[number] >= SLICE:
             self.reported[number] = self.now
             self.reports[number] = part.report(self.now).dump()
-        others = [Report.parse(raw) for one, raw in self.reports.items() if one != number]
-        if part.compare([one for one in others if one], self.now):
+        others = [Report.parse(raw) for instance, raw in self.reports.items() if instance != number]
+        if part.compare([report for report in others if report], self.now):
             self.backs.append((self.now, number))
         excused = part.back_since is not None and not good
         self._back(step, sent_at, good, INSTANCE_SICK if excused else "")

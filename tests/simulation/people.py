@@ -41,9 +41,9 @@ class Operators:
 
     def mend(self, *, by_hand: bool) -> None:
         """Resubmit a step in error, or do its work by hand."""
-        found = [row for row in self.store.rows.values() if row.view.state == StepState.ERROR]
-        if found:
-            self._mend(self.world.rng.choice(found), by_hand=by_hand)
+        rows = [row for row in self.store.rows.values() if row.view.state == StepState.ERROR]
+        if rows:
+            self._mend(self.world.rng.choice(rows), by_hand=by_hand)
 
     def mend_all(self) -> None:
         """Mend every step in error, and take back what only an alert names."""

@@ -101,22 +101,24 @@ class Service:
     def _undo(self, key: str, payload: Mapping[str, Any]) -> Answer:
         if "key" in payload:
             self.closed.add(payload["key"])
-            found = [effect for effect in self.effects if effect.key == payload["key"]]
+            effects = [effect for effect in self.effects if effect.key == payload["key"]]
         else:
-            found = [effect for effect in self.effects if effect.id == payload["id"]]
-            require(bool(found), f"undo of {payload['id']}, which there is not")
-        for effect in found:
+            effects = [effect for effect in self.effects if effect.id == payload["id"]]
+            require(bool(effects), f"undo of {payload['id']}, which there is not")
+        for effect in effects:
             self.witness("undo", self.name, effect, key)
             if not effect.undone:
                 self.standing[effect.task, effect.step] -= 1
             effect.undone_by = key
-        self.undos[key] = found[0].id if found else ""
+        self.undos[key] = effects[0].id if effects else ""
         return (Outcome.DONE, {}, "")
 
     def left(self, task: str, step: str) -> list[Effect]:
-        """Return the effects of a step that stand."""
+        """Return the effects of a step that are not undone."""
         return [
-            one for one in self.effects if (one.task, one.step, one.undone) == (task, step, False)
+            effect
+            for effect in self.effects
+            if (effect.task, effect.step, effect.undone) == (task, step, False)
         ]
 
     def take_back(self, key: str, keep: Any = None) -> None:

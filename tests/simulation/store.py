@@ -291,10 +291,10 @@ class Store:
         return sum(row.sent_at >= door.opened_at for row in rows)
 
     def live(self) -> bool:
-        """Return whether anything goes on by itself."""
+        """Return whether anything continues without intervention."""
         return any(row.view.state in MOVING for row in self.rows.values())
 
     def does(self, task: SimTask) -> dict[str, Row]:
         """Return the steps that do the work, by name."""
-        found = task.rows.values()
-        return {row.view.name: row for row in found if row.view.direction == Direction.DO}
+        rows = task.rows.values()
+        return {row.view.name: row for row in rows if row.view.direction == Direction.DO}

@@ -83,18 +83,18 @@ class GateMachine(RuleBasedStateMachine):
     )
     def attempts_end(self, health, retry_after, newest):
         before, outcomes = self.gate, []
-        for one in health[: len(self.out)]:
+        for value in health[: len(self.out)]:
             sent_at = self.out.pop(-1 if newest else 0)
-            outcomes.append(Observation(health=one, sent_at=sent_at, retry_after=retry_after))
+            outcomes.append(Observation(health=value, sent_at=sent_at, retry_after=retry_after))
         self._hear(outcomes)
-        bad = any(one.health in {Health.BAD, Health.BUSY} for one in outcomes)
+        bad = any(outcome.health in {Health.BAD, Health.BUSY} for outcome in outcomes)
         if before.state == GateState.OPEN:
             assert replace(self.gate, answered_at=None) == replace(before, answered_at=None)
         if before.state == GateState.RECOVERING:
             assert self.gate.state != GateState.OPEN  # only a failed probe opens it again
         if self.gate.state == GateState.OPEN and before.state != GateState.OPEN:
             assert bad
-        if all(one.health == Health.NOTHING for one in outcomes):
+        if all(outcome.health == Health.NOTHING for outcome in outcomes):
             assert self.gate == before
 
     @invariant()

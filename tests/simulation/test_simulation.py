@@ -16,7 +16,7 @@ BLOCK = 250
 
 @pytest.mark.parametrize("start", range(0, SEEDS, BLOCK))
 def test_invariants_hold_after_each_event_and_every_task_ends_well(start):
-    wrong = {seed: found for seed in range(start, start + BLOCK) if (found := run(seed))}
+    wrong = {seed: problem for seed in range(start, start + BLOCK) if (problem := run(seed))}
     assert not wrong, "see one: python -m tests.simulation --trace --seed " + str(min(wrong))
 
 
@@ -72,8 +72,8 @@ def test_seed_replays_exactly(broken):
     ],
 )
 def test_run_fails_without_a_guard(guards, problem):
-    found = (run(seed, broken=frozenset(guards.split())) for seed in range(1500))
-    assert any(problem in wrong for wrong in found if wrong)
+    problems = (run(seed, broken=frozenset(guards.split())) for seed in range(1500))
+    assert any(problem in wrong for wrong in problems if wrong)
 
 
 def test_command_runs_by_itself():

@@ -194,6 +194,8 @@ class World:
             )
             if self.revertible(view.agent):
                 standing = self.services[view.agent].left(effect.task, name)
-                late = any(one.key in self.store.late for one in standing)  # its undo has no turn
+                late = any(
+                    earlier.key in self.store.late for earlier in standing
+                )  # its undo has no turn
                 left = self.known(view.agent, effect.task, name)
                 require(late or not left, f"{effect.step} is undone before {name}")
