@@ -28,7 +28,7 @@ from .tracing.subject import about_task
 from .transitions.claim import Claimed, claim
 from .transitions.foreign_locks import with_locked_steps
 from .transitions.holds import park
-from .transitions.loading import UnfilledRequest, fill_in
+from .transitions.loading import fill_in
 from .transitions.local_steps import Computed, compute, listed, postpone
 from .transitions.replies import Recorded, decide
 from .transitions.requested_undos import Begun, begin_requested, requested_tasks
@@ -287,13 +287,7 @@ def _send(requests: Mapping[str, Sequence[Request]], without: Container[int] = (
 
 def _load_and_send(by: str, claimed: Claimed) -> None:
     """Load and send requests with values to load; if all loading fails, the steps expire."""
-    unfilled = [
-        UnfilledRequest(agent=agent, workflow=workflow, request=request, loads=loads)
-        for agent, requests in claimed.requests.items()
-        for request in requests
-        if request.step in claimed.loads
-        for workflow, loads in [claimed.loads[request.step]]
-    ]
+    unfilled = claimed.unfilled
     try:
         filled = fill_in(unfilled, by)
     except Error as error:

@@ -22,7 +22,7 @@ from .applications.repeated_postings import Earlier
 from .cluster import crash_points
 from .cluster.debounce import Pauses
 from .database import batches, prepared, sql
-from .database.sql import MANY, Among, Given, compiled
+from .database.sql import MANY, Among, Parameter, compiled
 from .decisions.fairness import for_aged
 from .models import Submission
 from .models.fields import DatabaseNow, Unreadable, read_json
@@ -89,7 +89,7 @@ def _of_line(line: str) -> QuerySet[Submission]:
 
 def _first(line: str) -> QuerySet[Submission]:
     """Return the first submissions of a line, for a statement that is compiled once."""
-    paused = Given(f"paused_{line}", "text[]")
+    paused = Parameter(f"paused_{line}", "text[]")
     return _of_line(line).exclude(Among(F("workflow"), paused))[:MANY]
 
 

@@ -153,7 +153,7 @@ def run(statement: str, parameters: Mapping[str, Any]) -> list[tuple[Any, ...]]:
         return cursor.fetchall() if cursor.description else []
 
 
-class Given(Expression):
+class Parameter(Expression):
     """A named parameter of a `compiled` queryset; it gets a value each time the statement runs.
 
     `cast` is its Postgres type, where Postgres cannot infer it.
@@ -169,7 +169,7 @@ class Given(Expression):
 
 
 class Among(Func):
-    """Whether a column's value is in a `Given` array."""
+    """Whether a column's value is in a `Parameter` array."""
 
     arg_joiner = " = ANY "
     template = "%(expressions)s"
@@ -187,7 +187,7 @@ MANY = 987_654_321  # stands for a limit that is given later
 
 
 def compiled(queryset: QuerySet[Any, Any]) -> str:
-    """Return a queryset's statement, for `run` with values of its `Given` parameters.
+    """Return a queryset's statement, for `run` with values of its `Parameter`s.
 
     Callers cache it: building and compiling a queryset takes longer than running it. A queryset that
     locks rows must be compiled in a transaction, as Django requires. A queryset of the first `MANY` takes

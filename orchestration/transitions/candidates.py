@@ -29,7 +29,7 @@ from django.db.models import (
 )
 from django.db.models.lookups import Exact
 
-from ..database.sql import MANY, Among, Given, UnixTime, compiled
+from ..database.sql import MANY, Among, Parameter, UnixTime, compiled
 from ..decisions.gate import BEHIND
 from ..models import Hold, Task
 from ..models.fields import DatabaseNow
@@ -46,7 +46,7 @@ OF_HELD_TASK = (
 )
 IS_HELD = Case(
     When(
-        Given("steps_held", output_field=BooleanField()),
+        Parameter("steps_held", output_field=BooleanField()),
         Exists(
             Hold.objects.filter(
                 scope=Scope.STEP,
@@ -58,8 +58,8 @@ IS_HELD = Case(
         ),
     )
 )
-ISOLATED = Given("isolated", output_field=BooleanField())
-FROM_TURN = Q(steps__turn__gte=Given("from_turn", "bigint", IntegerField()))
+ISOLATED = Parameter("isolated", output_field=BooleanField())
+FROM_TURN = Q(steps__turn__gte=Parameter("from_turn", "bigint", IntegerField()))
 IN_TURN = ("-steps__priority", "steps__turn", "steps__id")
 
 
@@ -76,8 +76,8 @@ def _due(which: Q, *order: OrderBy | str) -> QuerySet[Task, tuple[Any, ...]]:
         Task.objects.select_for_update(skip_locked=True, no_key=True)
         .filter(
             which,
-            ~Q(Among(F("steps__id"), Given("excluded", "bigint[]"))),
-            steps__agent=Given("agent"),
+            ~Q(Among(F("steps__id"), Parameter("excluded", "bigint[]"))),
+            steps__agent=Parameter("agent"),
             steps__process_state=StepState.PENDING,
             steps__run_after=None,
             steps__held_by=None,
@@ -127,9 +127,9 @@ def aged() -> str:
     """Return the statement for the steps that have waited the longest, and for long: step_waiting."""
     waits = Func(F("steps__run_after"), F("steps__held_by"), function="num_nonnulls")
     waits.output_field = IntegerField()
-    ago = Given("aged_after", "float8", FloatField()) * Value(timedelta(seconds=1))
+    ago = Parameter("aged_after", "float8", FloatField()) * Value(timedelta(seconds=1))
     since = ExpressionWrapper(DatabaseNow() - ago, output_field=DateTimeField())
-    oldest = Given("pending_from", "timestamptz", DateTimeField())
+    oldest = Parameter("pending_from", "timestamptz", DateTimeField())
     which = Q(
         Exact(waits, 0),
         steps__isolated=False,

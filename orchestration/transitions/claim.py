@@ -15,11 +15,13 @@ from ..messaging.messages import Request
 from ..payloads.keys import step_key
 from ..payloads.placeholders import Loads
 from ..states import TaskState
-from .backlog import Demand, Met, Pending, Places, demands, in_flight, take
+from .backlog import Met, Pending, Places, take
 from .change import Ready
+from .demand import Demand, demands, in_flight
 from .gates import LockedGate, contested, write
 from .held_time import HELD_SECONDS, HELD_SECONDS_BY_TASK
 from .holds import park
+from .loading import UnfilledRequest
 from .settle import release_ready
 from .step_update import StepUpdate, require
 
@@ -75,6 +77,17 @@ class Claimed:
     loads: dict[int, tuple[str, Loads]] = field(default_factory=dict)
     more: set[str] = field(default_factory=set)
     again_in: float | None = None
+
+    @property
+    def unfilled(self) -> list[UnfilledRequest]:
+        """Return the requests that lack what is to be loaded."""
+        return [
+            UnfilledRequest(agent=agent, workflow=workflow, request=request, loads=loads)
+            for agent, requests in self.requests.items()
+            for request in requests
+            if request.step in self.loads
+            for workflow, loads in [self.loads[request.step]]
+        ]
 
     def add(self, other: "Claimed") -> None:
         """Add what was claimed for other agents."""

@@ -12,7 +12,7 @@ from django.db.models.functions import Cast
 from django.db.models.lookups import IsNull
 
 from ..database import prepared, sql
-from ..database.sql import Among, Given, compiled
+from ..database.sql import Among, Parameter, compiled
 from ..decisions.progress import RENAMED, StepView
 from ..models import Step, Task
 from .candidates import OF_HELD_TASK
@@ -88,7 +88,7 @@ def locking(*, skip: bool) -> str:
     """Return the statement that locks tasks, and reads what a change of them needs."""
     return compiled(
         Task.objects.select_for_update(no_key=True, skip_locked=skip)
-        .filter(Among(F("id"), Given("tasks", "uuid[]")))
+        .filter(Among(F("id"), Parameter("tasks", "uuid[]")))
         .order_by("id")
         .values_list(
             Cast("id", TextField()),

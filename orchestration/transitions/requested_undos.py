@@ -10,7 +10,7 @@ from django.db import transaction
 from django.db.models import F
 
 from ..database import prepared
-from ..database.sql import MANY, Among, Given, compiled
+from ..database.sql import MANY, Among, Parameter, compiled
 from ..decisions.progress import StepView
 from ..models import UndoRequest
 from ..states import StepState
@@ -40,7 +40,7 @@ def requested_tasks(limit: int, excluded: Collection[UUID] = ()) -> list[UUID]:
 @cache
 def _oldest() -> str:
     """Return the statement for the tasks of the oldest requests; it is compiled once."""
-    rows = UndoRequest.objects.exclude(Among(F("task_id"), Given("excluded", "uuid[]")))
+    rows = UndoRequest.objects.exclude(Among(F("task_id"), Parameter("excluded", "uuid[]")))
     return compiled(rows.order_by("requested_at", "step_id").values_list("task_id")[:MANY])
 
 
