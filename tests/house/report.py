@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median_low
 
-from . import files, imports
+from . import files, imports, shape
 
 PACKAGE = "orchestration"
 BEFORE = Path(__file__).with_name("before.toml")
@@ -79,12 +79,26 @@ def of_files(texts: dict[str, str]) -> Iterator[Row]:
     )
     longest = max(modules, key=lambda path: modules[path])
     yield Row(name="longest module, lines", value=modules[longest], details=(longest,))
+    yield from of_shape(files.without_migrations(texts), before)
     yield Row(name="median module, lines", value=median_low(modules.values()))
     lines = sum(files.lines(texts).values())
     yield Row(name="lines without tests", value=lines, before=before["lines"])
     blocks = sorted(files.duplicates(files.without_migrations(texts)))
     details = tuple(f"{block.path}:{block.line}, {block.lines} lines" for block in blocks)
     yield Row(name="duplicated blocks", value=len(blocks), before=before["blocks"], details=details)
+
+
+def of_shape(texts: dict[str, str], before: dict[str, int]) -> Iterator[Row]:
+    """Measure functions, names, and the lines of the engine and of the product."""
+    parsed = shape.trees(texts)
+    longest = max(shape.functions(parsed), key=lambda place: place.lines)
+    where = f"{longest.path}:{longest.line} {longest.name}"
+    yield Row(name="longest function, lines", value=longest.lines, details=(where,))
+    nameless = [f"{place.path}:{place.line} {place.name}" for place in shape.nameless(parsed)]
+    yield Row(name="names that name nothing", value=len(nameless), limit=0, details=tuple(nameless))
+    for name, counted in (("engine, lines", shape.engine), ("product, lines", shape.product)):
+        value = sum(files.lines(counted(texts)).values())
+        yield Row(name=name, value=value, before=before[name.partition(",")[0]])
 
 
 def table(rows: Iterable[Row]) -> str:
