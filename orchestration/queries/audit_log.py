@@ -29,24 +29,24 @@ class AuditPage:
 
 
 def trail(
-    wanted: AuditFilter,
+    filters: AuditFilter,
     *,
     older: Cursor | None = None,
     newer: Cursor | None = None,
     top: Cursor | None = None,
 ) -> AuditPage:
     """Return a page of actions; `top` is the first line that is already shown."""
-    fresh = len(acts(wanted, newer=top)) if top else 0
+    fresh = len(acts(filters, newer=top)) if top else 0
     if top and not older and not newer:
-        found = acts(wanted, older=Cursor(top.at, top.source, top.number + 1))
+        entries = acts(filters, older=Cursor(top.at, top.source, top.number + 1))
     else:
-        found = acts(wanted, older=older, newer=newer)
-    more = len(found) > PAGE
+        entries = acts(filters, older=older, newer=newer)
+    more = len(entries) > PAGE
     if newer:
-        found = found[-PAGE:]
-    lines = found[:PAGE]
+        entries = entries[-PAGE:]
+    lines = entries[:PAGE]
     if newer and len(lines) < PAGE:
-        return trail(wanted)  # nearly at the beginning: give the whole first page
+        return trail(filters)  # nearly at the beginning: give the whole first page
     return AuditPage(
         now=clock.database_now(),
         lines=lines,
@@ -66,21 +66,21 @@ def latest(count: int, *, personal: bool) -> Sequence[AuditEntry]:
     return acts(AuditFilter(personal=personal), limit=count)
 
 
-def count(wanted: AuditFilter, most: int) -> int:
+def count(filters: AuditFilter, most: int) -> int:
     """Return how many actions there are, no further than `most`."""
-    return min(most, sum(rows[:most].count() for _, _, rows in _asked(wanted)))
+    return min(most, sum(rows[:most].count() for _, _, rows in _asked(filters)))
 
 
 def acts(
-    wanted: AuditFilter,
+    filters: AuditFilter,
     *,
     older: Cursor | None = None,
     newer: Cursor | None = None,
     limit: int = PAGE + 1,
 ) -> list[AuditEntry]:
     """Return the first lines, up to one more than a page, newest first, merged from all sources."""
-    found: list[tuple[Cursor, Source, Any]] = []
-    for number, source, asked in _asked(wanted):
+    merged: list[tuple[Cursor, Source, Any]] = []
+    for number, source, asked in _asked(filters):
         rows = asked
         if older:
             rows = rows.filter(_beyond(source, number, older, "lt"))
@@ -90,28 +90,28 @@ def acts(
         ordered = rows.order_by(f"{sign}{source.at}", f"{sign}{source.number}")
         for row in ordered[:limit]:
             place = Cursor(getattr(row, source.at), number, getattr(row, source.number))
-            found.append((place, source, row))
-    found.sort(key=lambda entry: entry[0], reverse=True)
-    found = found[-limit:] if newer else found[:limit]
+            merged.append((place, source, row))
+    merged.sort(key=lambda entry: entry[0], reverse=True)
+    merged = merged[-limit:] if newer else merged[:limit]
     for source in SOURCES:
-        source.prepare([row for _, of, row in found if of is source], wanted)
-    return [source.line(row, place, wanted) for place, source, row in found]
+        source.prepare([row for _, of, row in merged if of is source], filters)
+    return [source.line(row, place, filters) for place, source, row in merged]
 
 
-def _asked(wanted: AuditFilter) -> Iterator[tuple[int, Source, QuerySet[Any]]]:
+def _asked(filters: AuditFilter) -> Iterator[tuple[int, Source, QuerySet[Any]]]:
     for number, source in enumerate(SOURCES):
-        if not wanted.kind or wanted.kind in dict(source.kinds()):
-            yield number, source, _narrowed(source, wanted)
+        if not filters.kind or filters.kind in dict(source.kinds()):
+            yield number, source, _narrowed(source, filters)
 
 
-def _narrowed(source: Source, wanted: AuditFilter) -> QuerySet[Any]:
-    rows = source.rows(wanted)
-    if wanted.actor:
-        rows = rows.filter(**{f"{source.actor}__iexact": wanted.actor})
-    if wanted.since:
-        rows = rows.filter(**{f"{source.at}__gte": wanted.since})
-    if wanted.until:
-        rows = rows.filter(**{f"{source.at}__lt": wanted.until})
+def _narrowed(source: Source, filters: AuditFilter) -> QuerySet[Any]:
+    rows = source.rows(filters)
+    if filters.actor:
+        rows = rows.filter(**{f"{source.actor}__iexact": filters.actor})
+    if filters.since:
+        rows = rows.filter(**{f"{source.at}__gte": filters.since})
+    if filters.until:
+        rows = rows.filter(**{f"{source.at}__lt": filters.until})
     return rows
 
 

@@ -79,20 +79,20 @@ class Source:
     at: str = "at"
     number: str = "id"
     actor: str = "actor"
-    prepare: Callable[[Sequence[Any], AuditFilter], None] = lambda _rows, _wanted: None
+    prepare: Callable[[Sequence[Any], AuditFilter], None] = lambda _rows, _filters: None
 
 
 # --- Events ---------------------------------------------------------------------------------------
-def _events(wanted: AuditFilter) -> QuerySet[Any]:
+def _events(filters: AuditFilter) -> QuerySet[Any]:
     # the operation's own page lists what it does to each task: here it has one line
     rows = Event.objects.filter(Q(operation=None) | Q(task=None), kind__in=ACTS)
-    if wanted.kind:
-        rows = rows.filter(kind=wanted.kind)
+    if filters.kind:
+        rows = rows.filter(kind=filters.kind)
     rows = rows.select_related("task", "step", "incident")
     return rows.defer("step__request", "step__result", "task__data")
 
 
-def _of_event(row: Any, place: Cursor, wanted: AuditFilter) -> AuditEntry:
+def _of_event(row: Any, place: Cursor, filters: AuditFilter) -> AuditEntry:
     task = row.task
     named = (row.detail.get(name) for name in ("target", "agent", "title"))
     subject, route = next((str(name) for name in named if name), ""), ""
@@ -109,7 +109,7 @@ def _of_event(row: Any, place: Cursor, wanted: AuditFilter) -> AuditEntry:
         actor=row.actor,
         what=_what(row),
         subject=subject,
-        reason=typed(row.reason, personal=wanted.personal),
+        reason=typed(row.reason, personal=filters.personal),
         route=route,
         key=key,
     )
@@ -131,14 +131,14 @@ def _history_of(model: Any, key: str) -> Source:
     history: QuerySet[Any] = model.history.all()
     before = history.filter(**{key: OuterRef(key)}, history_id__lt=OuterRef("history_id"))
 
-    def rows(_wanted: AuditFilter) -> QuerySet[Any]:
+    def rows(_filters: AuditFilter) -> QuerySet[Any]:
         # the engine creates the first rows itself, not a user
         people = history.filter(history_user__isnull=False).select_related("history_user")
         previous = before.order_by("-history_id").values("history_id")[:1]
-        found: QuerySet[Any] = people.annotate(before=previous)
-        return found
+        annotated: QuerySet[Any] = people.annotate(before=previous)
+        return annotated
 
-    def prepare(rows: Sequence[Any], _wanted: AuditFilter) -> None:
+    def prepare(rows: Sequence[Any], _filters: AuditFilter) -> None:
         earlier = model.history.in_bulk([row.before for row in rows if row.before])
         for row in rows:
             row.earlier = earlier.get(row.before)
@@ -154,7 +154,7 @@ def _history_of(model: Any, key: str) -> Source:
     )
 
 
-def _of_history(row: Any, place: Cursor, wanted: AuditFilter) -> AuditEntry:
+def _of_history(row: Any, place: Cursor, filters: AuditFilter) -> AuditEntry:
     changes = (
         row.diff_against(row.earlier, excluded_fields=["updated_at"]).changes if row.earlier else []
     )
@@ -163,7 +163,7 @@ def _of_history(row: Any, place: Cursor, wanted: AuditFilter) -> AuditEntry:
         actor=row.history_user.get_username(),
         what="Policy changed",
         subject=getattr(row, "agent", getattr(row, "workflow", "supervisor policy")),
-        reason=typed(row.history_change_reason or "", personal=wanted.personal),
+        reason=typed(row.history_change_reason or "", personal=filters.personal),
         changes=[
             (change.field.replace("_", " "), str(change.old), str(change.new)) for change in changes
         ],
@@ -171,7 +171,7 @@ def _of_history(row: Any, place: Cursor, wanted: AuditFilter) -> AuditEntry:
 
 
 # --- The admin ------------------------------------------------------------------------------------
-def _admin_log(_wanted: AuditFilter) -> QuerySet[Any]:
+def _admin_log(_filters: AuditFilter) -> QuerySet[Any]:
     # the history of policies records their changes
     rows = LogEntry.objects.exclude(
         content_type__model__in=("policy", "supervisorpolicy", "retentionpolicy")
@@ -179,24 +179,24 @@ def _admin_log(_wanted: AuditFilter) -> QuerySet[Any]:
     return rows.select_related("user", "content_type")
 
 
-def _of_log(row: LogEntry, place: Cursor, wanted: AuditFilter) -> AuditEntry:
+def _of_log(row: LogEntry, place: Cursor, filters: AuditFilter) -> AuditEntry:
     verb = {ADDITION: "added", DELETION: "deleted"}.get(row.action_flag, "changed")
     kind = row.content_type.name if row.content_type else "something"
     return AuditEntry(
         place=place,
         actor=row.user.get_username(),
         what=f"Admin: {kind} {verb}",
-        subject=row.object_repr if wanted.personal else "",
-        reason=row.get_change_message() if wanted.personal else "",
+        subject=row.object_repr if filters.personal else "",
+        reason=row.get_change_message() if filters.personal else "",
     )
 
 
 # --- Exports --------------------------------------------------------------------------------------
-def _exports(_wanted: AuditFilter) -> QuerySet[Any]:
+def _exports(_filters: AuditFilter) -> QuerySet[Any]:
     return Export.objects.all()
 
 
-def _of_export(row: Export, place: Cursor, wanted: AuditFilter) -> AuditEntry:
+def _of_export(row: Export, place: Cursor, filters: AuditFilter) -> AuditEntry:
     data = "with personal data" if row.personal else "without personal data"
     return AuditEntry(
         place=place,
@@ -204,7 +204,7 @@ def _of_export(row: Export, place: Cursor, wanted: AuditFilter) -> AuditEntry:
         what="Export",
         subject=f"{row.rows:,} {row.what} as {row.get_format_display()}, {data}",
         # a search may name whom tasks are for
-        reason=row.query if wanted.personal else "",
+        reason=row.query if filters.personal else "",
     )
 
 

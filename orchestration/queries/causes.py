@@ -129,12 +129,16 @@ class Cause:
             return "Tasks are held"
         if self.kind == Kind.AGENT:
             return self._of_agent()
-        found = self.incident
-        if found is None:
+        incident = self.incident
+        if incident is None:
             return "A step fails"
-        step = f"the undo of {found.step}" if found.direction == Direction.UNDO else found.step
-        where = f"at {found.agent}" if found.agent else f"in {found.workflow}"
-        return f"{step} fails {where} ({found.code or found.outcome})"
+        step = (
+            f"the undo of {incident.step}"
+            if incident.direction == Direction.UNDO
+            else incident.step
+        )
+        where = f"at {incident.agent}" if incident.agent else f"in {incident.workflow}"
+        return f"{step} fails {where} ({incident.code or incident.outcome})"
 
     def _of_agent(self) -> str:
         blocked = self.agent.blocked if self.agent else None
@@ -159,7 +163,7 @@ def causes(known: Mapping[str, AgentView]) -> Sequence[Cause]:
     """
     stopped = {name: agent for name, agent in known.items() if not agent.free}
     groups = {name: "" if agent.held_with_all else name for name, agent in stopped.items()}
-    found = {(Kind.AGENT, group): Cause(kind=Kind.AGENT, name=group) for group in groups.values()}
+    by_key = {(Kind.AGENT, group): Cause(kind=Kind.AGENT, name=group) for group in groups.values()}
     most: dict[tuple[Kind, str], Counter[int]] = {}
     parameters = {
         "agents": list(groups), "groups": list(groups.values()), "limit": CAP + 1,
@@ -167,18 +171,18 @@ def causes(known: Mapping[str, AgentView]) -> Sequence[Cause]:
     }  # fmt: skip
     for kind, name, currency, *numbers, value, incident in sql.run(AFFECTED, parameters):
         key = Kind(kind), name
-        cause = found.setdefault(key, Cause(kind=key[0], name=name))
+        cause = by_key.setdefault(key, Cause(kind=key[0], name=name))
         _add(cause, *numbers)
         if currency and value:
             cause.at_risk[currency] = cause.at_risk.get(currency, 0) + int(value)
         if incident is not None:
             most.setdefault(key, Counter())[incident] += numbers[0]
     for name, group in groups.items():
-        cause, agent = found[Kind.AGENT, group], stopped[name]
+        cause, agent = by_key[Kind.AGENT, group], stopped[name]
         cause.agent = agent
         cause.next = agent.blocked.at if agent.blocked else None
-    _add_incidents(found, most)
-    return sorted(found.values(), key=_rank)
+    _add_incidents(by_key, most)
+    return sorted(by_key.values(), key=_rank)
 
 
 def _add(
@@ -194,12 +198,12 @@ def _add(
 
 
 def _add_incidents(
-    found: Mapping[tuple[Kind, str], Cause], most: Mapping[tuple[Kind, str], Counter[int]]
+    by_key: Mapping[tuple[Kind, str], Cause], most: Mapping[tuple[Kind, str], Counter[int]]
 ) -> None:
     chosen = {key: counts.most_common(1)[0][0] for key, counts in most.items()}
     known = Incident.objects.defer("message").in_bulk(set(chosen.values()))
     for key, number in chosen.items():
-        cause, incident = found[key], known.get(number)
+        cause, incident = by_key[key], known.get(number)
         cause.incident = incident
         if cause.kind == Kind.INCIDENT and incident and incident.open_tasks > 0:
             cause.tasks += incident.open_tasks
@@ -213,6 +217,6 @@ def _rank(cause: Cause) -> tuple[int, bool, float, str]:
     return -cause.tasks, not cause.needs_person, since, cause.name
 
 
-def blocked_tasks(found: Iterable[Cause]) -> int:
+def blocked_tasks(open_causes: Iterable[Cause]) -> int:
     """Return how many tasks wait at agents or are held, no further than one past `CAP`."""
-    return min(sum(cause.tasks for cause in found if cause.kind != Kind.INCIDENT), CAP + 1)
+    return min(sum(cause.tasks for cause in open_causes if cause.kind != Kind.INCIDENT), CAP + 1)

@@ -44,8 +44,8 @@ def decision_on_step(task_id: UUID, step_id: int, attempt: int) -> UserAction | 
     """Return the first decision on a step in error that was shown at `attempt`, if any."""
     of_step = Q(step=step_id, kind__in=DECIDED, attempt__gte=attempt)
     undone = Q(step=None, kind=EventKind.UNDO)
-    found = Event.objects.filter(of_step | undone, task=task_id)
-    return _act(found.order_by(F("step").asc(nulls_last=True), "attempt", "id").first())
+    decisions = Event.objects.filter(of_step | undone, task=task_id)
+    return _act(decisions.order_by(F("step").asc(nulls_last=True), "attempt", "id").first())
 
 
 def last_undo_request(task_id: UUID) -> UserAction | None:

@@ -63,14 +63,14 @@ def counts(cap: int) -> Counts:
 
 def open_alerts() -> dict[str, int]:
     """Return how many alerts are open, by severity."""
-    found = Alert.objects.filter(closed_at=None).values_list("severity").annotate(Count("id"))
-    return dict(found.order_by())
+    by_severity = Alert.objects.filter(closed_at=None).values_list("severity").annotate(Count("id"))
+    return dict(by_severity.order_by())
 
 
 def operations() -> Sequence[Running]:
     """Return the operations that are not at their end, the newest first, along operation_open."""
-    found = Operation.objects.filter(state__in=LIVE, ended_at=None).defer("selection", "result")
+    live = Operation.objects.filter(state__in=LIVE, ended_at=None).defer("selection", "result")
     return [
-        Running(operation=one, settled=one.items - one.waiting - one.sent)
-        for one in found.order_by("-id")[:SHOWN]
+        Running(operation=operation, settled=operation.items - operation.waiting - operation.sent)
+        for operation in live.order_by("-id")[:SHOWN]
     ]

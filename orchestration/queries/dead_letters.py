@@ -54,21 +54,21 @@ class LettersPage:
     total: int
 
 
-def letters(wanted: DeadLetterFilter, *, personal: bool, limit: int = PAGE) -> LettersPage:
+def letters(filters: DeadLetterFilter, *, personal: bool, limit: int = PAGE) -> LettersPage:
     """Return the newest dead letters that are wanted; `personal`: with personal data."""
-    rows = [row for kind in wanted.kinds for row in of_kind(kind, wanted, limit, personal=personal)]
+    rows = [row for kind in filters.kinds for row in of_kind(kind, filters, limit, personal=personal)]
     rows.sort(key=lambda row: row.since, reverse=True)
     return LettersPage(
-        now=clock.database_now(), rows=rows[:limit], total=actions.count(wanted, CAP + 1)
+        now=clock.database_now(), rows=rows[:limit], total=actions.count(filters, CAP + 1)
     )
 
 
 def of_kind(
-    kind: Kind, wanted: DeadLetterFilter, limit: int, before: int | None = None, *, personal: bool
+    kind: Kind, filters: DeadLetterFilter, limit: int, before: int | None = None, *, personal: bool
 ) -> list[Letter]:
     """Return the newest wanted ones of a kind, or those before an id: one query, or two for statuses."""
     lane = actions.LANES[kind]
-    rows = actions.rows(kind, wanted).annotate(state=lane.state).order_by("-id")
+    rows = actions.rows(kind, filters).annotate(state=lane.state).order_by("-id")
     if before:
         rows = rows.filter(id__lt=before)
     newest = list((rows.select_related("task") if kind is Kind.STATUS else rows)[:limit])
@@ -77,9 +77,9 @@ def of_kind(
     return [_letter(kind, lane, row, hidden) for row in newest]
 
 
-def last_requeue(wanted: DeadLetterFilter) -> UserAction | None:
+def last_requeue(filters: DeadLetterFilter) -> UserAction | None:
     """Return the last action on a dead letter."""
-    acts = Event.objects.filter(kind__in=DID, detail__letter=f"{wanted.kind} {wanted.id}")
+    acts = Event.objects.filter(kind__in=DID, detail__letter=f"{filters.kind} {filters.id}")
     event = acts.order_by("-at").first()
     return UserAction.of_event(event, DID[EventKind(event.kind)]) if event else None
 

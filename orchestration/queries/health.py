@@ -73,12 +73,14 @@ def shell() -> Shell:
     }
     leaderless, served, manned = sql.run(MACHINERY, parameters)[0]
     slow = time.monotonic() - begun > SLOW
-    found = _problems(
+    problems = _problems(
         leaderless=leaderless, unserved=needed - set(served), deserted=bool(needed) and not manned
     )
     if slow:
-        found["database"] = "The database answers slowly: processing and these pages take longer."
-    return Shell(counts=counts, problems=found)
+        problems["database"] = (
+            "The database answers slowly: processing and these pages take longer."
+        )
+    return Shell(counts=counts, problems=problems)
 
 
 def _counted(
@@ -89,22 +91,22 @@ def _counted(
 
 def _problems(*, leaderless: Sequence[str], unserved: set[str], deserted: bool) -> dict[str, str]:
     """Return what is wrong with the machinery, a sentence each: what it means, what goes on."""
-    found = {}
+    problems = {}
     if not queue_depths.answers():
-        found["redis"] = (
+        problems["redis"] = (
             "Redis is down: submissions are still accepted, accepted tasks are safe, and "
             "nothing is processed until Redis is back."
         )
-    found |= {name: NO_LEADER[name] for name in leaderless}
+    problems |= {name: NO_LEADER[name] for name in leaderless}
     if deserted:
-        found["workers"] = (
+        problems["workers"] = (
             "No worker is running: submissions are still accepted, accepted tasks are safe, "
             "and nothing is processed until workers are started."
         )
     elif unserved:
         names = ", ".join(f"“{name}”" for name in sorted(unserved))
-        found["queues"] = (
+        problems["queues"] = (
             f"No worker serves {names}. Start one: until then the work of the queue waits, and "
             "requests already sent fail and are retried."
         )
-    return found
+    return problems

@@ -26,10 +26,10 @@ class HoldsOnTasks:
 
 def holds_on(tasks: Collection[UUID]) -> HoldsOnTasks:
     """Read the holds that keep steps of these tasks: one query."""
-    found = Hold.objects.filter(Q(task__in=tasks) | Q(scope=Scope.STEP), until=None)
+    holds = Hold.objects.filter(Q(task__in=tasks) | Q(scope=Scope.STEP), until=None)
     by_task: dict[UUID, Hold] = {}
     by_step: dict[tuple[str, str], Hold] = {}
-    for hold in found:
+    for hold in holds:
         if hold.task_id is not None:
             by_task[hold.task_id] = hold
         else:
@@ -51,8 +51,8 @@ def hold_in_force(*, agent: str, workflow: str, step: str, task: UUID | None) ->
 
 def holds_in_force() -> Sequence[Hold]:
     """Return what is held now, widest first, then newest; at most `MOST`."""
-    found = Hold.objects.filter(until=None).select_related("task").order_by("scope", "-since")
-    return list(found[:MOST])
+    holds = Hold.objects.filter(until=None).select_related("task").order_by("scope", "-since")
+    return list(holds[:MOST])
 
 
 def ended_holds() -> Sequence[Hold]:

@@ -131,11 +131,11 @@ class IncidentDetail:
 def incidents(filters: IncidentFilters) -> IncidentPage:
     """Return the page of incidents that `filters` ask for: three queries."""
     place = "last_seen" if filters.by_last else "open_tasks"
-    found = filtered(filters).defer("message").select_related("assignee")
+    matches = filtered(filters).defer("message").select_related("assignee")
     if filters.after:
         value, last = filters.after
-        found = found.filter(Q(**{f"{place}__lt": value}) | Q(**{place: value}, id__lt=last))
-    rows = list(found.order_by(f"-{place}", "-id")[: PAGE + 1])
+        matches = matches.filter(Q(**{f"{place}__lt": value}) | Q(**{place: value}, id__lt=last))
+    rows = list(matches.order_by(f"-{place}", "-id")[: PAGE + 1])
     page, now = rows[:PAGE], clock.database_now()
     return IncidentPage(
         now=now, rows=_with_trends(page, now), last=page[-1] if len(rows) > PAGE else None
@@ -191,13 +191,13 @@ def incident_by_id(incident_id: int) -> Incident | None:
 
 def filtered(filters: IncidentFilters) -> QuerySet[Incident]:
     """Return the incidents that `filters` ask for, in no order."""
-    found = Incident.objects.all()
+    matches = Incident.objects.all()
     if filters.state != "all":
-        found = found.filter(state__in=[filters.state] if filters.state else OPEN)
+        matches = matches.filter(state__in=[filters.state] if filters.state else OPEN)
     for name in ("workflow", "step", "agent"):
         if value := getattr(filters, name):
-            found = found.filter(**{name: value})
-    return found.filter(assignee=filters.assignee) if filters.assignee else found
+            matches = matches.filter(**{name: value})
+    return matches.filter(assignee=filters.assignee) if filters.assignee else matches
 
 
 def _with_trends(rows: Sequence[Incident], now: datetime) -> list[IncidentRow]:
@@ -223,10 +223,10 @@ def _steps() -> QuerySet[Step]:
 
 
 def _hit_now(incident: Incident, before: int | None) -> HitPage:
-    found = _steps().filter(incident=incident, process_state=StepState.ERROR)
+    failed = _steps().filter(incident=incident, process_state=StepState.ERROR)
     if before:
-        found = found.filter(id__lt=before)
-    steps = list(found.order_by("-id")[: HIT + 1])
+        failed = failed.filter(id__lt=before)
+    steps = list(failed.order_by("-id")[: HIT + 1])
     hits = IncidentHit.objects.filter(incident=incident, step__in=[step.id for step in steps])
     known = {hit.step_id: hit for hit in hits}
     return HitPage(
@@ -241,10 +241,10 @@ def hit_of(incident_id: int, step_id: int) -> IncidentHit | None:
 
 
 def _ever_hit(incident: Incident, before: int | None) -> HitPage:
-    found = IncidentHit.objects.filter(incident=incident)
+    matches = IncidentHit.objects.filter(incident=incident)
     if before:
-        found = found.filter(step__lt=before)
-    hits = list(found.order_by("-step_id")[: HIT + 1])
+        matches = matches.filter(step__lt=before)
+    hits = list(matches.order_by("-step_id")[: HIT + 1])
     steps = _steps().in_bulk([hit.step_id for hit in hits])
     return HitPage(
         rows=[(steps[hit.step_id], hit) for hit in hits[:HIT] if hit.step_id in steps],

@@ -25,8 +25,8 @@ class Leader:
 
 def leaders(now: datetime) -> list[Leader]:
     """Return who leads processes of each kind."""
-    found = Lease.objects.in_bulk(leader_election.NAMES)
-    return [_leader(name, found.get(name), now) for name in leader_election.NAMES]
+    leases = Lease.objects.in_bulk(leader_election.NAMES)
+    return [_leader(name, leases.get(name), now) for name in leader_election.NAMES]
 
 
 def _leader(name: str, lease: Lease | None, now: datetime) -> Leader:

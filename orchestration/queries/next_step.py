@@ -137,19 +137,19 @@ def why_step(
     return why(facts, of_agent, now)
 
 
-def _of_pending(step: Step, agent: AgentView | None, found: Why) -> NextStep:
-    text = found.sentence(step.agent)
+def _of_pending(step: Step, agent: AgentView | None, why: Why) -> NextStep:
+    text = why.sentence(step.agent)
     if step.error_code == NO_FUNCTION and step.run_after:
         text = "waiting, no running release declares the function of this step; next check"
         return NextStep(text=text, at=step.run_after)
-    if found.reason == Reason.RETRY and not step.attempt:
-        return NextStep(text="begins" if found.at else "begins now", at=found.at)
-    if found.reason == Reason.RETRY:
-        return NextStep(text=text, at=found.at, after=_next_attempt(step, agent))
-    shared = step.agent if found.reason in OF_AGENT else ""
-    if found.reason in {Reason.PAUSED, Reason.BREAKER} and found.at:
-        return NextStep(text=text, at=found.at, after=f" ({found.text})", agent=shared)
-    return NextStep(text=text, at=found.at, agent=shared)
+    if why.reason == Reason.RETRY and not step.attempt:
+        return NextStep(text="begins" if why.at else "begins now", at=why.at)
+    if why.reason == Reason.RETRY:
+        return NextStep(text=text, at=why.at, after=_next_attempt(step, agent))
+    shared = step.agent if why.reason in OF_AGENT else ""
+    if why.reason in {Reason.PAUSED, Reason.BREAKER} and why.at:
+        return NextStep(text=text, at=why.at, after=f" ({why.text})", agent=shared)
+    return NextStep(text=text, at=why.at, agent=shared)
 
 
 def _of_processing(step: Step, now: datetime) -> NextStep:

@@ -53,26 +53,26 @@ class OperationDetail:
 
 def filtered(filters: OperationFilters) -> QuerySet[Operation]:
     """Return the operations that `filters` ask for, without dry runs, in no order."""
-    found = Operation.objects.exclude(state=OperationState.DRAFT).select_related("incident")
+    matches = Operation.objects.exclude(state=OperationState.DRAFT).select_related("incident")
     if filters.state == "open":
-        found = found.filter(state__in=OPEN)
+        matches = matches.filter(state__in=OPEN)
     elif filters.state:
-        found = found.filter(state=filters.state)
+        matches = matches.filter(state=filters.state)
     if filters.act:
-        found = found.filter(act=filters.act)
+        matches = matches.filter(act=filters.act)
     if filters.actor:
-        found = found.filter(actor=filters.actor)
+        matches = matches.filter(actor=filters.actor)
     if filters.incident:
-        found = found.filter(incident=filters.incident)
-    return found
+        matches = matches.filter(incident=filters.incident)
+    return matches
 
 
 def operations(filters: OperationFilters) -> OperationPage:
     """Return the page of operations that `filters` ask for."""
-    found = filtered(filters)
+    matches = filtered(filters)
     if filters.before:
-        found = found.filter(id__lt=filters.before)
-    rows = list(found.order_by("-id")[: PAGE + 1])
+        matches = matches.filter(id__lt=filters.before)
+    rows = list(matches.order_by("-id")[: PAGE + 1])
     return OperationPage(
         now=clock.database_now(),
         rows=rows[:PAGE],
@@ -89,10 +89,10 @@ def operation_detail(
     operation: Operation, *, state: str = "", after: int | None = None
 ) -> OperationDetail:
     """Return what the page of an operation shows, of its items those in `state`: three queries."""
-    found = items(operation, state)
+    matches = items(operation, state)
     if after:
-        found = found.filter(id__gt=after)
-    rows = list(found.order_by("id")[: PAGE + 1])
+        matches = matches.filter(id__gt=after)
+    rows = list(matches.order_by("id")[: PAGE + 1])
     acts = Event.objects.filter(operation=operation, task=None).order_by("-id")
     return OperationDetail(
         now=clock.database_now(),
@@ -105,8 +105,8 @@ def operation_detail(
 
 def items(operation: Operation, state: str) -> QuerySet[OperationItem]:
     """Return the items of an operation with their tasks and steps, those in a state if one is given."""
-    found = OperationItem.objects.filter(operation=operation).select_related("task", "step")
-    return found.filter(state=state) if state else found
+    rows = OperationItem.objects.filter(operation=operation).select_related("task", "step")
+    return rows.filter(state=state) if state else rows
 
 
 def change_of(item: OperationItem) -> dict[str, Any]:

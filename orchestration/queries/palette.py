@@ -44,7 +44,7 @@ def _tasks(text: str, *, personal: bool) -> list[Hit]:
     ids = task_filters.page(word_meanings.resolved(search).query, MOST + 1)
     more = Hit(kind="Search", name="All tasks that match", route="tasks", query=search.text)
     tasks = Task.objects.defer("data").in_bulk(ids[:MOST])
-    found = [
+    matches = [
         Hit(
             kind="Task",
             name=task.name,
@@ -52,19 +52,25 @@ def _tasks(text: str, *, personal: bool) -> list[Hit]:
             route="task",
             key=task.id,
         )
-        for task in (tasks[one] for one in ids[:MOST] if one in tasks)
+        for task in (tasks[id_] for id_ in ids[:MOST] if id_ in tasks)
     ]
-    return [*found, more] if len(ids) > MOST else found
+    return [*matches, more] if len(ids) > MOST else matches
 
 
 def _incidents(text: str) -> list[Hit]:
     """Return incidents by words of their titles: there is one for each cause, so they are few."""
-    found = Incident.objects.all()
+    matches = Incident.objects.all()
     for word in text.split()[:MOST]:
-        found = found.filter(title__icontains=word)
+        matches = matches.filter(title__icontains=word)
     return [
-        Hit(kind="Incident", name=one.title, note=one.state, route="incident", key=one.id)
-        for one in found.order_by("-last_seen")[:MOST]
+        Hit(
+            kind="Incident",
+            name=incident.title,
+            note=incident.state,
+            route="incident",
+            key=incident.id,
+        )
+        for incident in matches.order_by("-last_seen")[:MOST]
     ]
 
 
@@ -76,5 +82,5 @@ def _declared(text: str) -> list[Hit]:
     return [
         Hit(kind=kind, name=name, route=route, place=f"{place}-{name}")
         for kind, route, place, names in kinds
-        for name in [one for one in sorted(names) if text.lower() in one.lower()][:MOST]
+        for name in [name for name in sorted(names) if text.lower() in name.lower()][:MOST]
     ]

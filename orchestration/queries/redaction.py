@@ -88,8 +88,8 @@ class Redactor:
 
     @cached_property
     def _as_written(self) -> frozenset[str]:
-        found = [self._loaded, *(at(self._data, path) for path in self._paths)]
-        return frozenset(word.strip() for value in found for word in _texts(value))
+        values = [self._loaded, *(at(self._data, path) for path in self._paths)]
+        return frozenset(word.strip() for value in values for word in _texts(value))
 
     @cached_property
     def _words(self) -> frozenset[str]:
@@ -136,23 +136,23 @@ def redactors(tasks: Iterable[Task]) -> dict[UUID, Redactor]:
     by_workflow: dict[str, dict[UUID, Task]] = defaultdict(dict)
     for task in tasks:
         by_workflow[task.workflow][task.id] = task
-    found = {}
-    for workflow, some in by_workflow.items():
+    by_task = {}
+    for workflow, of_workflow in by_workflow.items():
         declared = registry.workflows.get(workflow)
         load = declared.load if declared else None
-        loaded = load([task.reference for task in some.values()]) if load else {}
-        for task in some.values():
-            found[task.id] = Redactor(workflow, task.data, loaded.get(task.reference))
-    return found
+        loaded = load([task.reference for task in of_workflow.values()]) if load else {}
+        for task in of_workflow.values():
+            by_task[task.id] = Redactor(workflow, task.data, loaded.get(task.reference))
+    return by_task
 
 
 def _parts(words: Iterable[str]) -> Iterator[str]:
     """Yield the words that names, streets and the first half of e-mail addresses consist of."""
     for word in words:
         names = NAME.finditer(word.partition("@")[0])
-        found = [name[0] for name in islice(names, MOST_PARTS + 1)]
-        if len(found) <= MOST_PARTS:
-            yield from (part for part in found if len(part) >= SHORTEST_PART)
+        parts = [name[0] for name in islice(names, MOST_PARTS + 1)]
+        if len(parts) <= MOST_PARTS:
+            yield from (part for part in parts if len(part) >= SHORTEST_PART)
 
 
 def _encoded(word: str) -> Iterator[str]:

@@ -27,11 +27,11 @@ def saved_views(user: User, query: str, *, personal: bool) -> Sequence[ViewLink]
 
     Without `personal`, those of others that may name whom tasks are for are left out.
     """
-    found = SavedView.objects.filter(Q(owner=user) | Q(shared=True)).select_related("owner")
-    found = found.annotate(own=ExpressionWrapper(Q(owner=user), BooleanField()))
+    views = SavedView.objects.filter(Q(owner=user) | Q(shared=True)).select_related("owner")
+    views = views.annotate(own=ExpressionWrapper(Q(owner=user), BooleanField()))
     return [
         ViewLink(view=view, own=view.owner_id == user.pk, current=view.query == query)
-        for view in found.order_by("-own", "name", "id")[:MOST]
+        for view in views.order_by("-own", "name", "id")[:MOST]
         if personal or view.owner_id == user.pk or not _names_user(view.query)
     ]
 

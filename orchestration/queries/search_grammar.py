@@ -213,26 +213,26 @@ class _Parser:
 
     def any_of(self, name: str, depth: int) -> Node | None:
         """Read alternatives; None if there is nothing to read."""
-        found = [self._all_of(name, depth)]
+        alternatives = [self._all_of(name, depth)]
         while token := self._take("OR"):
-            found.append(self._all_of(name, depth))
-            for part, place in zip(found[-2:], ("before", "after"), strict=True):
+            alternatives.append(self._all_of(name, depth))
+            for part, place in zip(alternatives[-2:], ("before", "after"), strict=True):
                 if part is None:
                     raise Unreadable(f"{token.where} has nothing {place} it.")
-        return any_of([part for part in found if part is not None])
+        return any_of([part for part in alternatives if part is not None])
 
     def _all_of(self, name: str, depth: int) -> Node | None:
-        found: list[Node] = []
+        parts: list[Node] = []
         while part := self._part(name, depth):
-            found.append(part)
+            parts.append(part)
             if token := self._take("AND"):
                 following = self._part(name, depth)
                 if following is None:
                     raise Unreadable(f"{token.where} has nothing after it.")
-                found.append(following)
+                parts.append(following)
         if token := self._take("AND"):
             raise Unreadable(f"{token.where} has nothing before it.")
-        return all_of(found)
+        return all_of(parts)
 
     def _part(self, name: str, depth: int) -> Node | None:
         if depth > DEEPEST:

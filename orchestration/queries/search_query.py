@@ -40,7 +40,7 @@ class Query:
     @property
     def foreground(self) -> bool:
         """Return whether tasks that only serve others are left out: nothing but words was asked."""
-        return any(one.foreground for one in self.alternatives)
+        return any(filters.foreground for filters in self.alternatives)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,7 +55,7 @@ class Search:
     query: Query
     order: Order
     columns: tuple[str, ...]
-    given: Mapping[str, str]
+    field_values: Mapping[str, str]
     text: str
     problems: tuple[str, ...]
     fixes: tuple[Fix, ...] = ()
@@ -87,7 +87,7 @@ def read(asked: Mapping[str, str], *, personal: bool) -> Search:
         query=Query(alternatives=alternatives),
         order=reading.order,
         columns=reading.columns,
-        given=_given(tree),
+        field_values=_field_values(tree),
         text=typed if reading.problems else wording(tree),  # what was typed is there to mend
         problems=tuple(reading.problems),
         fixes=tuple(reading.fixes),
@@ -103,13 +103,13 @@ def with_term(tree: Node | None, name: str, value: str) -> str:
 
 def without(tree: Node | None, part: Node) -> str:
     """Return a search without a part."""
-    return wording(all_of([one for one in parts_of(tree) if one != part]))
+    return wording(all_of([other for other in parts_of(tree) if other != part]))
 
 
 def rest(tree: Node | None, names: Iterable[str]) -> str:
     """Return what a form with fields of these names does not show of a search."""
     shown = set(names)
-    parts = [one for one in parts_of(tree) if not (isinstance(one, Term) and one.name in shown)]
+    parts = [part for part in parts_of(tree) if not (isinstance(part, Term) and part.name in shown)]
     return wording(all_of(parts))
 
 
@@ -120,9 +120,9 @@ def _apart(tree: Node | None) -> Node | None:
     directives: list[Node] = []
     ways: list[Node] = []
     for part in tree.parts:
-        own = [one for one in parts_of(part) if not _is_directive(one, *DIRECTIVES)]
+        own = [node for node in parts_of(part) if not _is_directive(node, *DIRECTIVES)]
         if own and isinstance(part, AllOf):
-            directives += [one for one in part.parts if one not in own]
+            directives += [node for node in part.parts if node not in own]
         ways.append(all_of(own) or part)
     return all_of([search_grammar.any_of(ways) or tree, *directives])
 
@@ -131,8 +131,10 @@ def _is_directive(part: Node, *names: str) -> bool:
     return isinstance(part, Term) and part.name in names
 
 
-def _given(tree: Node | None) -> dict[str, str]:
-    return {one.name: one.value for one in parts_of(tree) if isinstance(one, Term) and one.name}
+def _field_values(tree: Node | None) -> dict[str, str]:
+    return {
+        term.name: term.value for term in parts_of(tree) if isinstance(term, Term) and term.name
+    }
 
 
 def _fields(asked: Mapping[str, str]) -> Iterable[Term]:
@@ -147,7 +149,7 @@ def _unreadable(typed: str, problem: str, *, personal: bool) -> Search:
         query=Query(alternatives=()),
         order=NEWEST_FIRST,
         columns=task_columns.usual(personal=personal),
-        given={},
+        field_values={},
         text=typed,
         problems=(problem,),
         personal=personal,
@@ -184,12 +186,12 @@ class _Reading:
     def alternatives(self, tree: Node | None) -> tuple[Filters, ...]:
         """Return what a tree without problems means, as ways to be found."""
         parts = [part for part in parts_of(tree) if not _is_directive(part, *DIRECTIVES)]
-        found = self._ways(all_of(parts))
+        ways = self._ways(all_of(parts))
         words_only = not any(term.name for part in parts for term in search_grammar.terms(part))
         foreground = words_only and len(parts) == len(
             [part for part in parts_of(tree) if not _is_directive(part, SORT, COLUMNS)]
         )
-        return tuple(replace(one, foreground=foreground) for one in found)
+        return tuple(replace(way, foreground=foreground) for way in ways)
 
     def _ways(self, node: Node | None) -> list[Filters]:
         """Return the ways to be found by a node; none if no task can be."""
@@ -206,8 +208,8 @@ class _Reading:
                 ways = [everything]
                 for part in node.parts:
                     more = self._ways(part)
-                    merged = (both(one, other) for one in ways for other in more)
-                    ways = self._few([one for one in merged if one is not None])
+                    merged = (both(way, other) for way in ways for other in more)
+                    ways = self._few([way for way in merged if way is not None])
                 return ways
         return [everything]
 
@@ -266,11 +268,11 @@ class _Reading:
 
     def _repeated(self, node: Node | None, *, top: bool = False) -> None:
         """Note where two values are asked for and a task can have one."""
-        given: dict[str, str] = {}
+        values: dict[str, str] = {}
         for part in parts_of(node):
             match part:
                 case Term() if part.name in (*ONE_ONLY, *(DIRECTIVES if top else ())):
-                    first = given.setdefault(part.name, part.value)
+                    first = values.setdefault(part.name, part.value)
                     if first != part.value:
                         either = " Join them by OR." if part.name in ONE_ONLY else ""
                         self.problems.append(
@@ -279,19 +281,19 @@ class _Reading:
                 case Not():
                     self._repeated(part.part)
                 case AnyOf():
-                    for one in part.parts:
-                        self._repeated(one)
+                    for alternative in part.parts:
+                        self._repeated(alternative)
 
     def _wrong(self, term: Term, problem: Nonsense) -> None:
         name, value = term.name, term.value
         what = f"“{name}:{value}”:" if value else f"“{name}:” has no value;"
         self.problems.append(_ended(f"{what} {problem}".replace("\0", "?")))
 
-    def _fix(self, term: Term, meant: Term | None, tree: Node | None) -> None:
-        if meant is None or tree is None:
+    def _fix(self, term: Term, suggestion: Term | None, tree: Node | None) -> None:
+        if suggestion is None or tree is None:
             return
-        query = search_grammar.replaced(tree, lambda one: meant if one == term else one)
-        self.fixes.append(Fix(text=wording(meant), query=wording(query)))
+        query = search_grammar.replaced(tree, lambda other: suggestion if other == term else other)
+        self.fixes.append(Fix(text=wording(suggestion), query=wording(query)))
 
 
 def _kind_of_tasks(text: str) -> str:

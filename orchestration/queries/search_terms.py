@@ -75,7 +75,7 @@ class Filters:
     since: datetime | None = None
     until: datetime | None = None
     without: tuple["Filters", ...] = ()
-    found: dict[str, Found] = field(default_factory=dict, compare=False)
+    matches: dict[str, Found] = field(default_factory=dict, compare=False)
 
     @property
     def by_step(self) -> bool:
@@ -85,11 +85,11 @@ class Filters:
         )
 
 
-def both(one: Filters, other: Filters) -> Filters | None:
+def both(first: Filters, second: Filters) -> Filters | None:
     """Return what is found by both; None if no task can be."""
     merged: dict[str, Any] = {}
     for name in NARROWING:
-        mine, theirs = getattr(one, name), getattr(other, name)
+        mine, theirs = getattr(first, name), getattr(second, name)
         if mine == theirs or not theirs:
             merged[name] = mine
         elif not mine:
@@ -104,11 +104,13 @@ def both(one: Filters, other: Filters) -> Filters | None:
             merged[name] = theirs
         else:
             return None
-    return replace(one, **merged)
+    return replace(first, **merged)
 
 
 NARROWING = tuple(
-    one.name for one in fields(Filters) if one.name not in {"personal", "foreground", "found"}
+    attribute.name
+    for attribute in fields(Filters)
+    if attribute.name not in {"personal", "foreground", "matches"}
 )
 BEGINNINGS = ("error", "reference")  # each longer one is among those of a shorter one
 Meaning = dict[str, Any]  # fields of `Filters`
@@ -209,10 +211,10 @@ def _moments(value: str) -> tuple[datetime, datetime]:
         if day := parse_date(value):
             begin = datetime(day.year, day.month, day.day, tzinfo=UTC)
             return begin, begin + timedelta(days=1)
-        found = parse_datetime(value)
-        if found is not None:
-            found = (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone(UTC)
-            return found, found + LEAST
+        parsed = parse_datetime(value)
+        if parsed is not None:
+            parsed = (parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)).astimezone(UTC)
+            return parsed, parsed + LEAST
     except (ValueError, OverflowError):
         pass
     raise Nonsense("enter a date or a duration, such as 2026-01-31, 2026-01-31T12:00 or 2h")

@@ -115,26 +115,28 @@ class System:
     @property
     def violations(self) -> Sequence[Mapping[str, object]]:
         """Return the first of what the last audit found."""
-        found: Sequence[Mapping[str, object]] = self.standing.violations if self.standing else []
-        return found[:MOST_VIOLATIONS]
+        violations: Sequence[Mapping[str, object]] = (
+            self.standing.violations if self.standing else []
+        )
+        return violations[:MOST_VIOLATIONS]
 
     @property
     def clock_astray(self) -> Sequence[Process]:
         """Return the processes whose clock is far from the database's."""
-        return [one for one in self.processes if abs(one.worker.clock_offset) > 5]
+        return [process for process in self.processes if abs(process.worker.clock_offset) > 5]
 
 
 def system() -> System:
     """Return the page in six queries, and one exchange with Redis."""
     now = clock.database_now()
     led = leaders(now)
-    holders = {one.lease.holder for one in led if one.lease and one.held}
+    holders = {leader.lease.holder for leader in led if leader.lease and leader.held}
     oldest = now - timedelta(seconds=conf.WORKER_DEAD_AFTER_S)
-    found = list(Worker.objects.order_by("queue", "instance")[: MOST_WORKERS + 1])
+    workers = list(Worker.objects.order_by("queue", "instance")[: MOST_WORKERS + 1])
     started: dict[tuple[str, str], datetime] = {}  # the last of a kind on a host
-    for one in found:
-        kind = one.queue, one.host
-        started[kind] = max(one.started_at, started.get(kind, one.started_at))
+    for worker in workers:
+        kind = worker.queue, worker.host
+        started[kind] = max(worker.started_at, started.get(kind, worker.started_at))
     processes = [
         Process(
             worker=worker,
@@ -142,7 +144,7 @@ def system() -> System:
             leads=worker.instance in holders,
             replaced=max(worker.seen_at, worker.started_at) < started[worker.queue, worker.host],
         )
-        for worker in found[:MOST_WORKERS]
+        for worker in workers[:MOST_WORKERS]
     ]
     names = _queues(processes)
     depths = _depths(names)
@@ -167,7 +169,7 @@ def system() -> System:
         audit=ended.first(),
         standing=ended.exclude(since__isnull=False, violations=[]).first(),
         audit_every=policy.audit_every,
-        cut=len(found) > MOST_WORKERS,
+        cut=len(workers) > MOST_WORKERS,
     )
 
 
@@ -175,7 +177,7 @@ def _queues(processes: Sequence[Process]) -> list[str]:
     """Return the queues that are needed, and any others that a worker serves."""
     statuses = [queues.STATUS_PREFIX + name for name in sorted(registry.receivers)]
     needed = [*queues.HANDLERS, *sorted(registry.agents), *statuses]
-    served = {one.worker.queue for one in processes} - {
+    served = {process.worker.queue for process in processes} - {
         *leader_election.NAMES,
         heartbeat.WEB,
         *needed,
@@ -193,8 +195,8 @@ def _depths(names: Sequence[str]) -> Mapping[str, queue_depths.Depth] | None:
 def _rows(
     names: Sequence[str], processes: Sequence[Process], depths: Mapping[str, queue_depths.Depth]
 ) -> list[QueueRow]:
-    alive = Counter(one.worker.queue for one in processes if one.alive)
-    silent = Counter(one.worker.queue for one in processes if not one.alive)
+    alive = Counter(process.worker.queue for process in processes if process.alive)
+    silent = Counter(process.worker.queue for process in processes if not process.alive)
     return [
         QueueRow(name=name, workers=alive[name], silent=silent[name], depth=depths.get(name))
         for name in names

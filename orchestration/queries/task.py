@@ -166,23 +166,23 @@ def task_detail(task_id: UUID) -> TaskDetail | None:
 def _attempts(steps: Sequence[Step]) -> tuple[dict[int, list[Attempt]], bool]:
     """Return the attempts of each step, first one first, and whether some were left out."""
     newest = Attempt.objects.filter(step__in=[step.id for step in steps]).order_by("-id")
-    found = list(newest[: MOST_ATTEMPTS + 1])
+    attempts = list(newest[: MOST_ATTEMPTS + 1])
     by_step: dict[int, list[Attempt]] = defaultdict(list)
-    for attempt in reversed(found[:MOST_ATTEMPTS]):
+    for attempt in reversed(attempts[:MOST_ATTEMPTS]):
         by_step[attempt.step_id].append(attempt)
-    return by_step, len(found) > MOST_ATTEMPTS
+    return by_step, len(attempts) > MOST_ATTEMPTS
 
 
 def _evidence(attempts: Mapping[int, Sequence[Attempt]]) -> dict[int, dict[int, AttemptEvidence]]:
     """Return what shows why attempts failed, by step and number; no query if none has failed."""
-    found: dict[int, dict[int, AttemptEvidence]] = defaultdict(dict)
-    failed = [step for step, some in attempts.items()
-              if any(one.outcome != Outcome.DONE for one in some)]  # fmt: skip
+    evidence: dict[int, dict[int, AttemptEvidence]] = defaultdict(dict)
+    failed = [step for step, of_step in attempts.items()
+              if any(attempt.outcome != Outcome.DONE for attempt in of_step)]  # fmt: skip
     if failed:
         rows = AttemptEvidence.objects.filter(step__in=failed).order_by("-id")
         for row in rows[:MOST_EVIDENCE]:
-            found[row.step_id][row.number] = row
-    return found
+            evidence[row.step_id][row.number] = row
+    return evidence
 
 
 def _outlook(task: Task, details: Sequence[StepDetail]) -> next_step.NextStep:

@@ -27,72 +27,72 @@ OF_TASK, OF_STEP = Path("", "id"), Path("task__", "task_id")
 
 def background_workflows() -> list[str]:
     """Return the workflows whose tasks only serve others."""
-    return sorted(one.name for one in registry.workflows.values() if one.background)
+    return sorted(workflow.name for workflow in registry.workflows.values() if workflow.background)
 
 
 def whole(filters: Filters, at: Path, *, alone: bool = False) -> Q:
     """Return all that a way asks, as a condition; `alone`: each row is looked at by itself."""
-    found = of_task(filters, at, alone=alone)
+    condition = of_task(filters, at, alone=alone)
     if not filters.by_step:
-        return found
+        return condition
     if not alone:
-        return found & Q(**{f"{at.id}__in": current_steps(filters).values("task_id")})
+        return condition & Q(**{f"{at.id}__in": current_steps(filters).values("task_id")})
     standing = Q(pk__in=[])
     for arm in _standing(filters, at):
         standing |= arm
-    return found & standing
+    return condition & standing
 
 
 def by_arm(filters: Filters, at: Path) -> list[Q]:
     """Return all that a way asks, as alternative conditions: each has one index of steps."""
-    found = of_task(filters, at)
-    return [found & arm for arm in _standing(filters, at)] if filters.by_step else [found]
+    condition = of_task(filters, at)
+    return [condition & arm for arm in _standing(filters, at)] if filters.by_step else [condition]
 
 
 def _standing(filters: Filters, at: Path) -> list[Q]:
     """Return that a task stands at such a step: in error, at work or due, each by itself."""
     steps = (narrowed(Step.objects.filter(arm), filters) for arm in arms_of(filters))
-    return [Q(Exists(some.filter(task_id=OuterRef(at.id)))) for some in steps]
+    return [Q(Exists(rows.filter(task_id=OuterRef(at.id)))) for rows in steps]
 
 
 def _lacking(filters: Filters, at: Path) -> Q:
     """Return what is not found in a way. Each arm of steps is left out by a join of its own."""
     if filters.by_step and not of_task(filters, at, alone=True):
-        found = Q()
+        condition = Q()
         for arm in _standing(filters, at):
-            found &= ~arm
-        return found
+            condition &= ~arm
+        return condition
     return ~whole(filters, at, alone=True)
 
 
 def of_task(filters: Filters, at: Path, *, alone: bool = False) -> Q:
     """Return what a way asks of the task itself, and what must not be true of it."""
-    found = _shown(filters, at)
+    condition = _shown(filters, at)
     for word in filters.words:
-        found &= _called(word, filters, at)
+        condition &= _called(word, filters, at)
     for name in ("state", "workflow", "contact"):
         if asked := getattr(filters, name):
-            found &= Q(**{f"{at.fields}{name}": asked})
+            condition &= Q(**{f"{at.fields}{name}": asked})
     if filters.reference:
-        found &= Q(**{f"{at.fields}reference__startswith": filters.reference})
+        condition &= Q(**{f"{at.fields}reference__startswith": filters.reference})
     for bound in filters.values:
-        found &= _compared("value", bound, at)
+        condition &= _compared("value", bound, at)
     for trouble in filters.troubles:
-        found &= _in_trouble(trouble, at, alone=alone)
-    found &= _received(filters, at)
+        condition &= _in_trouble(trouble, at, alone=alone)
+    condition &= _received(filters, at)
     for other in filters.without:
-        found &= _lacking(other, at)
-    return found
+        condition &= _lacking(other, at)
+    return condition
 
 
 def _received(filters: Filters, at: Path) -> Q:
     """Return when it was received: ids are made in the order of time, so the primary key serves."""
-    found = Q()
+    condition = Q()
     if filters.since:
-        found &= Q(**{f"{at.id}__gte": _first_id(filters.since)})
+        condition &= Q(**{f"{at.id}__gte": _first_id(filters.since)})
     if filters.until:
-        found &= Q(**{f"{at.id}__lt": _first_id(filters.until)})
-    return found
+        condition &= Q(**{f"{at.id}__lt": _first_id(filters.until)})
+    return condition
 
 
 def _shown(filters: Filters, at: Path) -> Q:
@@ -113,13 +113,13 @@ def _called(word: str, filters: Filters, at: Path) -> Q:
     """Return what a plain word may be: each of these is one index's business."""
     reference, label, contact = (f"{at.fields}{name}" for name in ("reference", "label", "contact"))
     called = Q(**{f"{reference}__startswith": word})
-    found = filters.found.get(word)
-    labels = [word, word.upper(), *(found.labels if found else ())]
+    matches = filters.matches.get(word)
+    labels = [word, word.upper(), *(matches.labels if matches else ())]
     for beginning in dict.fromkeys(labels):
         # as in the condition of its index
         called |= Q(**{f"{label}__startswith": beginning, f"{label}__gt": ""})
-    if found and found.references:
-        called |= Q(**{f"{reference}__in": list(found.references)})
+    if matches and matches.references:
+        called |= Q(**{f"{reference}__in": list(matches.references)})
     if known := as_uuid(word):
         called |= Q(**{at.id: known})
     if filters.personal:
@@ -129,13 +129,15 @@ def _called(word: str, filters: Filters, at: Path) -> Q:
 
 def _compared(field: str, bound: Bound, at: Path) -> Q:
     name = f"{at.fields}{field}"
-    found = Q(**{f"{name}{LOOKUPS[bound.sign]}": bound.number})
+    condition = Q(**{f"{name}{LOOKUPS[bound.sign]}": bound.number})
     if field == "value" and bound.sign in ("<", "<="):
-        found &= Q(**{f"{name}__gt": 0})  # with a value at all, as in the condition of its index
+        condition &= Q(
+            **{f"{name}__gt": 0}
+        )  # with a value at all, as in the condition of its index
     if bound.currency:
         either = (bound.currency, bound.currency.lower())
-        found &= Q(**{f"{at.fields}currency__in": either})
-    return found
+        condition &= Q(**{f"{at.fields}currency__in": either})
+    return condition
 
 
 def _first_id(moment: datetime) -> UUID:

@@ -33,10 +33,10 @@ NEXT = 1_000  # tasks of any kind that are looked at first
 
 def belonging(query: Query, ids: Collection[UUID]) -> set[UUID]:
     """Return which of these tasks a search means."""
-    found: set[UUID] = set()
+    matched: set[UUID] = set()
     for filters in query.alternatives:
-        found.update(matching(filters).filter(id__in=ids).values_list("id", flat=True))
-    return found
+        matched.update(matching(filters).filter(id__in=ids).values_list("id", flat=True))
+    return matched
 
 
 def matching(filters: Filters) -> QuerySet[Task]:
@@ -58,14 +58,14 @@ def page(
         bounds["lt"] = older
     if newer:
         bounds["gt"] = newer
-    found = [
+    matched = [
         id_
         for filters in query.alternatives
         for id_ in _page(filters, limit, bounds, oldest_first=oldest_first)
     ]
     if not query.alternatives[1:]:
-        return found
-    return sorted(set(found), reverse=not oldest_first)[:limit]
+        return matched
+    return sorted(set(matched), reverse=not oldest_first)[:limit]
 
 
 def _page(
@@ -77,9 +77,11 @@ def _page(
         tasks = Task.objects.filter(of_task(filters, OF_TASK), past).order_by(f"{order}id")
         return list(tasks.values_list("id", flat=True)[:limit])
     past = Q(**{f"task_id__{way}": id_ for way, id_ in bounds.items()})
-    found = _among_next(filters, bounds, order, limit)
+    matched = _among_next(filters, bounds, order, limit)
     return (
-        found if len(found) >= limit else list(_tasks_by_step(filters, past, order, limit)[:limit])
+        matched
+        if len(matched) >= limit
+        else list(_tasks_by_step(filters, past, order, limit)[:limit])
     )
 
 
@@ -89,10 +91,10 @@ def _among_next(filters: Filters, bounds: dict[str, Any], order: str, limit: int
     If these are enough, all that is at work or waits need not be read: in an outage that is much.
     """
     tasks = Task.objects.filter(**{f"id__{way}": id_ for way, id_ in bounds.items()})
-    some = tasks.order_by(f"{order}id").values("id")[:NEXT]
-    steps = current_steps(filters).filter(of_task(filters, OF_STEP), task_id__in=some)
-    found = steps.order_by(f"{order}task_id").values_list("task_id", flat=True).distinct()
-    return list(found[:limit])
+    following = tasks.order_by(f"{order}id").values("id")[:NEXT]
+    steps = current_steps(filters).filter(of_task(filters, OF_STEP), task_id__in=following)
+    matched = steps.order_by(f"{order}task_id").values_list("task_id", flat=True).distinct()
+    return list(matched[:limit])
 
 
 def ids(query: Query) -> Ids:
@@ -160,8 +162,8 @@ def _united(arms: list[Ids]) -> Ids:
 def _ids(filters: Filters) -> list[Ids]:
     if filters.by_step:
         return _ids_by_step(filters)
-    found = Task.objects.filter(of_task(filters, OF_TASK)).order_by()
-    return [found.values_list("id", flat=True)]
+    matched = Task.objects.filter(of_task(filters, OF_TASK)).order_by()
+    return [matched.values_list("id", flat=True)]
 
 
 def _ids_by_step(filters: Filters, past: Q | None = None) -> list[Ids]:
@@ -176,17 +178,17 @@ def _ids_by_step(filters: Filters, past: Q | None = None) -> list[Ids]:
     rest = of_task(replace(filters, state="", troubles=(), without=without), OF_STEP) & (
         past or Q()
     )
-    found = [
+    arms = [
         narrowed(Step.objects.filter(arm, rest), filters)
         .order_by()
         .values_list("task_id", flat=True)
         for arm in arms_of(filters)
     ]
     if not apart:
-        return found
+        return arms
     bounded = replace(_bounded(filters), without=filters.without)
     few = Task.objects.filter(of_task(bounded, OF_TASK)).order_by()
-    return [arm.intersection(few.values_list("id", flat=True)) for arm in found]
+    return [arm.intersection(few.values_list("id", flat=True)) for arm in arms]
 
 
 def _bounded(filters: Filters) -> Filters:

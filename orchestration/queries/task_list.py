@@ -97,7 +97,7 @@ class SharedWait:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Found:
+class _Page:
     """The rows of a page in its order, whether there are others on both sides, and how many match."""
 
     rows: Sequence[Row]
@@ -113,22 +113,22 @@ def tasks(
     place = place or Place()
     with time_limit(conf.SEARCH_TIMEOUT_S, replica.alias(), WAYS):
         try:
-            found = _page(query, order, place)
+            matches = _page(query, order, place)
         except TooMany:
             order = NEWEST_FIRST
-            found = _page(query, order, place)
-        total = _total(query, found, place)
+            matches = _page(query, order, place)
+        total = _total(query, matches, place)
         belongs = belonging(query, place.shown[:PAGE]) if place.shown else set()
-    keys = {row.id: row for row in found.rows}
-    shown = [keys.get(id_, Row(id_)) for id_ in place.shown[:PAGE]] or list(found.rows)
+    keys = {row.id: row for row in matches.rows}
+    shown = [keys.get(id_, Row(id_)) for id_ in place.shown[:PAGE]] or list(matches.rows)
     ids = [row.id for row in shown]
     ends = [row for row in shown if order.by_id or row.id in keys]
     return TaskPage(
         now=clock.database_now(),
         rows=_rows(ids, belongs if place.shown else set(ids), personal=personal),
-        newer=ends[0] if found.newer and ends else None,
-        older=ends[-1] if found.older and ends else None,
-        fresh=_fresh(found.rows, ids, order),
+        newer=ends[0] if matches.newer and ends else None,
+        older=ends[-1] if matches.older and ends else None,
+        fresh=_fresh(matches.rows, ids, order),
         total=total,
         sorted_by=order,
     )
@@ -145,40 +145,40 @@ def rows_of(ids: Sequence[UUID], *, personal: bool) -> list[TaskRow]:
     return _rows(ids, set(ids), personal=personal)
 
 
-def _total(query: Query, found: _Found, place: Place) -> int:
+def _total(query: Query, matches: _Page, place: Place) -> int:
     """Return how many tasks match: a first page that is not full has all of them."""
-    if found.total is not None:
-        return found.total
-    if not (place.older or place.newer or found.older or found.newer):
-        return len(found.rows)
+    if matches.total is not None:
+        return matches.total
+    if not (place.older or place.newer or matches.older or matches.newer):
+        return len(matches.rows)
     return count(query)
 
 
-def _fresh(found: Sequence[Row], shown: Sequence[UUID], order: Order) -> int:
+def _fresh(rows: Sequence[Row], shown: Sequence[UUID], order: Order) -> int:
     """Return how many rows came to a page since; past the last one come those of the next page."""
     known = set(shown)
-    fresh = [row for row in found if row.id not in known]
+    fresh = [row for row in rows if row.id not in known]
     if len(shown) < PAGE:
         return len(fresh)
     if order.by_id:
         last = shown[-1]
         return sum(row.id > last if order.falling else row.id < last for row in fresh)
-    there = [index for index, row in enumerate(found) if row.id in known]
-    return sum(row.id not in known for row in found[: there[-1]]) if there else len(fresh)
+    there = [index for index, row in enumerate(rows) if row.id in known]
+    return sum(row.id not in known for row in rows[: there[-1]]) if there else len(fresh)
 
 
-def _page(query: Query, order: Order, place: Place) -> _Found:
+def _page(query: Query, order: Order, place: Place) -> _Page:
     if place.newer or place.last:
         # read from the far end, so that the last page costs what the first does
         rows, total = read(query, order, place.newer, PAGE + 1, ahead=False)
         if place.last or len(rows) >= PAGE:
             more = len(rows) > PAGE
             there = place.newer is not None
-            return _Found(rows=rows[:PAGE][::-1], newer=more, older=there, total=total)
+            return _Page(rows=rows[:PAGE][::-1], newer=more, older=there, total=total)
         return _page(query, order, Place())  # nearly at the beginning: give the whole first page
     rows, total = read(query, order, place.older, PAGE + 1, ahead=True)
     newer = place.older is not None
-    return _Found(rows=rows[:PAGE], newer=newer, older=len(rows) > PAGE, total=total)
+    return _Page(rows=rows[:PAGE], newer=newer, older=len(rows) > PAGE, total=total)
 
 
 def read(
@@ -189,15 +189,15 @@ def read(
         return task_order.page(query, order, limit, past, ahead=ahead)
     oldest_first = order.falling is not ahead
     bound = {"newer" if oldest_first else "older": past.id if past else None}
-    found = page(query, limit, oldest_first=oldest_first, **bound)
-    return [Row(id_) for id_ in found], None
+    matched = page(query, limit, oldest_first=oldest_first, **bound)
+    return [Row(id_) for id_ in matched], None
 
 
 def _rows(ids: Sequence[UUID], belongs: set[UUID], *, personal: bool) -> list[TaskRow]:
-    found = Task.objects.filter(id__in=ids)
+    matches = Task.objects.filter(id__in=ids)
     if personal:
-        found = found.defer("data")  # it may be large; only a redactor needs it
-    by_id = {task.id: task for task in found}
+        matches = matches.defer("data")  # it may be large; only a redactor needs it
+    by_id = {task.id: task for task in matches}
     steps: dict[UUID, list[Step]] = defaultdict(list)
     of_page = Step.objects.filter(task__in=ids).defer("request", "result", "undo_request")
     for step in of_page.order_by("id"):

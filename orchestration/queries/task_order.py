@@ -96,13 +96,13 @@ def page(
     Raises `TooMany`.
     """
     to = Direction(ahead, order.falling is ahead)
-    found = list(task_filters.ids(query)[: MOST + 1])
-    if len(found) <= MOST:
-        return _read(_sorted(found, order, to), past, limit), len(set(found))
+    matched = list(task_filters.ids(query)[: MOST + 1])
+    if len(matched) <= MOST:
+        return _read(_sorted(matched, order, to), past, limit), len(set(matched))
     if not order.of.walk:
         raise TooMany
     sql.run(ALONE, {})
-    return _read(_walked(query, order, to), past, limit), len(found)
+    return _read(_walked(query, order, to), past, limit), len(matched)
 
 
 def _read(sections: Iterable[Section], past: Row | None, limit: int) -> list[Row]:
@@ -173,14 +173,14 @@ def _keyed(walks: Sequence[QuerySet[Any]], key: F, to: Direction) -> Section:
             beyond = Q(**{f"key__{way}e": past.key}) & (
                 Q(**{f"key__{way}": past.key}) | to.past(past)
             )
-        found = {
+        matched = {
             Row(*row)
             for tasks in walks
             for row in tasks.filter(beyond)
             .order_by(by_key, to.by_id)
             .values_list("id", "key")[:limit]
         }
-        rows = sorted(found, key=lambda row: row.id, reverse=to.ahead)
+        rows = sorted(matched, key=lambda row: row.id, reverse=to.ahead)
         return sorted(rows, key=_key, reverse=to.falling)[:limit]
 
     return Section(lambda key: key is not None, read)
@@ -206,14 +206,14 @@ def _by_id(query: Query, with_key: Sequence[Filters], key: Key, to: Direction) -
     part = Query(alternatives=tuple(way for way in ways if way is not None))
 
     def read(past: Row | None, limit: int) -> list[Row]:
-        found = task_filters.page(
+        matched = task_filters.page(
             part,
             limit,
             older=past.id if past and to.ahead else None,
             newer=past.id if past and not to.ahead else None,
             oldest_first=not to.ahead,
         )
-        return [Row(id_, key) for id_ in found]
+        return [Row(id_, key) for id_ in matched]
 
     return Section(lambda other: other == key, read)
 

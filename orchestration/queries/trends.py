@@ -168,11 +168,11 @@ def _steps(
     chosen: Range, starts: Sequence[datetime], points: dict[datetime, TaskPoint]
 ) -> list[StepTrend]:
     """Add up each step, along step_rollup_once; add its failures to the points."""
-    found: dict[tuple[str, str, str, str], _Step] = defaultdict(_Step)
+    by_step: dict[tuple[str, str, str, str], _Step] = defaultdict(_Step)
     for row in StepRollUp.objects.filter(span=chosen.span, start__gte=starts[0]):
         if (point := points.get(row.start)) is None:
             continue
-        step = found[row.workflow, row.step, row.direction, row.agent]
+        step = by_step[row.workflow, row.step, row.direction, row.agent]
         step.done += row.done
         step.failed += row.failed
         step.rejected += row.rejected
@@ -193,23 +193,25 @@ def _steps(
             p95=percentile(counts, 0.95),
             failures=[step.failures.get(start, 0) for start in starts],
         )
-        for (workflow, name, direction, agent), step in sorted(found.items())[:MOST]
+        for (workflow, name, direction, agent), step in sorted(by_step.items())[:MOST]
         for counts in [merged(step.took)]
     ]
 
 
 def _gates(chosen: Range, starts: Sequence[datetime]) -> dict[str, Sequence[GatePoint | None]]:
     """Return each gate's points, along gate_rollup_once; None where nothing was sampled."""
-    found: dict[str, dict[datetime, GatePoint]] = defaultdict(dict)
+    by_agent: dict[str, dict[datetime, GatePoint]] = defaultdict(dict)
     for row in GateRollUp.objects.filter(span=chosen.span, start__gte=starts[0]):
-        found[row.agent][row.start] = GatePoint(
+        by_agent[row.agent][row.start] = GatePoint(
             in_flight=row.in_flight,
             room=row.room,
             waiting=row.waiting,
             oldest=row.oldest,
             shut=row.blocked_samples > 0,
         )
-    return {agent: [seen.get(start) for start in starts] for agent, seen in sorted(found.items())}
+    return {
+        agent: [seen.get(start) for start in starts] for agent, seen in sorted(by_agent.items())
+    }
 
 
 def _added() -> list[str]:

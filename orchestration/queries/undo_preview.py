@@ -27,7 +27,7 @@ def undo_preview(task_id: UUID) -> dict[str, Any] | None:
     views = [StepView(*row) for row in rows.values_list(*columns)]
     charges = dict(rows.filter(direction=Direction.DO).values_list("name", "charges"))
     does = {view.name: view for view in views if view.direction == Direction.DO}
-    wanted = plan(views)
+    undo_plan = plan(views)
     calls = [
         {
             "step": undo.name,
@@ -40,7 +40,7 @@ def undo_preview(task_id: UUID) -> dict[str, Any] | None:
             "settled_first": does[undo.name].state not in DONE_STEP_STATES,
             "by_hand": needs_person(does[undo.name], undo.request),
         }
-        for undo in sorted(wanted.undo, key=lambda undo: len(undo.after))
+        for undo in sorted(undo_plan.undo, key=lambda undo: len(undo.after))
     ]
     net: dict[str, int] = {}
     for call in calls:
@@ -52,8 +52,8 @@ def undo_preview(task_id: UUID) -> dict[str, Any] | None:
         "cancelled": [
             does[view.name].name
             for view in views
-            if view.id in wanted.cancel and view.state != StepState.CANCELLED
+            if view.id in undo_plan.cancel and view.state != StepState.CANCELLED
         ],
-        "seen": signature(wanted),
-        "stands": [{"step": step.name, "why": step.irreversible} for step in wanted.standing],
+        "seen": signature(undo_plan),
+        "stands": [{"step": step.name, "why": step.irreversible} for step in undo_plan.standing],
     }

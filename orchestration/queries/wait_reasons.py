@@ -16,10 +16,10 @@ from .next_step import NOT_QUEUED, AgentView, why_step
 # isolated, those of a lower priority than the first, and of the others the `lines`, before which none of
 # their key is. What is left goes along step_retry and step_held.
 COUNTS = f"""
-SELECT p.agent, c.steps, c.lines, c.lone, c.outranked, coalesce(r.steps, 0), coalesce(h.steps, 0)
+SELECT p.agent, c.steps, c.lines, c.isolated, c.outranked, coalesce(r.steps, 0), coalesce(h.steps, 0)
 FROM orchestration_policy p
 CROSS JOIN LATERAL (
-    SELECT count(*) AS steps, count(*) FILTER (WHERE isolated) AS lone,
+    SELECT count(*) AS steps, count(*) FILTER (WHERE isolated) AS isolated,
         count(*) FILTER (WHERE NOT isolated AND priority < top) AS outranked,
         count(DISTINCT fairness_key) FILTER (WHERE NOT isolated AND priority = top) AS lines
     FROM (SELECT *, max(priority) FILTER (WHERE NOT isolated) OVER () AS top
@@ -41,9 +41,9 @@ def why_each(steps: Collection[int]) -> list[tuple[Step, Why]]:
     """Return why each of some pending steps waits: a constant number of queries, none for none."""
     if not steps:
         return []
-    found = list(Step.objects.filter(id__in=steps).select_related("task").order_by("agent", "id"))
-    now, known, places = clock.database_now(), agents(), queued(found)
-    held = holds_on([step.task_id for step in found])
+    waiting = list(Step.objects.filter(id__in=steps).select_related("task").order_by("agent", "id"))
+    now, known, places = clock.database_now(), agents(), queued(waiting)
+    held = holds_on([step.task_id for step in waiting])
     return [
         (
             step,
@@ -55,7 +55,7 @@ def why_each(steps: Collection[int]) -> list[tuple[Step, Why]]:
                 places.get(step.id, NOT_QUEUED),
             ),
         )
-        for step in found
+        for step in waiting
     ]
 
 
@@ -68,17 +68,17 @@ def waiting_because(
     """
     counts: Counter[tuple[str, Reason]] = Counter()
     rows = sql.run(COUNTS, {"limit": MOST_AHEAD + 1})
-    for agent, steps, lines, lone, outranked, retries, held in rows:
+    for agent, steps, lines, isolated, outranked, retries, held in rows:
         if agent not in known:
             continue
         facts = known[agent].facts_with(in_flight.get(agent, 0))
         kinds = (
             (StepFacts(hold="it is held"), held),
             (StepFacts(run_after=LATER), retries),
-            (StepFacts(isolated=True), lone),
+            (StepFacts(isolated=True), isolated),
             (StepFacts(urgent=1), outranked),
             (StepFacts(), lines),
-            (StepFacts(ahead=1), steps - lone - outranked - lines),
+            (StepFacts(ahead=1), steps - isolated - outranked - lines),
         )
         for kind, count in kinds:
             if count:

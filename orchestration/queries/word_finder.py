@@ -43,7 +43,7 @@ class Words:
             else:
                 self._long[word[:LONGEST]].append(word)
         self._lengths: Mapping[str, tuple[int, ...]] = {
-            beginning: tuple(sorted(some, reverse=True)) for beginning, some in lengths.items()
+            beginning: tuple(sorted(sizes, reverse=True)) for beginning, sizes in lengths.items()
         }
 
     def __contains__(self, beginning: str) -> bool:

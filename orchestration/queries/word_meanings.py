@@ -50,17 +50,17 @@ def resolved(search: Search) -> Resolved:
         for workflow in registry.workflows.values()
         for group in groups
     )
-    for word, found in chain.from_iterable(answer.items() for answer in answers):
-        labels[word] += found.labels
-        references[word] += found.references
-        if found.more:
+    for word, matches in chain.from_iterable(answer.items() for answer in answers):
+        labels[word] += matches.labels
+        references[word] += matches.references
+        if matches.more:
             more.add(word)
     known = {
         word: Found(labels=labels[word], references=references[word])
         for word in words
         if labels[word] or references[word]
     }
-    ways = tuple(_with(one, known) for one in search.query.alternatives)
+    ways = tuple(_with(filters, known) for filters in search.query.alternatives)
     return Resolved(query=Query(alternatives=ways), more=sorted(more))
 
 
@@ -81,8 +81,8 @@ def _together(tree: Node | None) -> Iterable[tuple[str, ...]]:
 
 
 def _with(filters: Filters, known: dict[str, Found]) -> Filters:
-    others = tuple(_with(one, known) for one in filters.without)
-    return replace(filters, found=known, without=others) if known else filters
+    others = tuple(_with(other, known) for other in filters.without)
+    return replace(filters, matches=known, without=others) if known else filters
 
 
 def named(search: Search, query: Query) -> UUID | None:
@@ -96,14 +96,14 @@ def named(search: Search, query: Query) -> UUID | None:
     (filters,) = query.alternatives
     exactly = Q()
     for word in words:
-        exactly &= _in_full(word, filters.found.get(word, Found()))
+        exactly &= _in_full(word, filters.matches.get(word, Found()))
     hits = matching(filters).filter(exactly).values_list("id", flat=True)[:2]
     return hits[0] if len(hits) == 1 else None
 
 
-def _in_full(word: str, found: Found) -> Q:
-    exactly = Q(reference__in=[word, *found.references])
-    exactly |= Q(label__in=[word, word.upper(), *found.labels], label__gt="")
+def _in_full(word: str, matches: Found) -> Q:
+    exactly = Q(reference__in=[word, *matches.references])
+    exactly |= Q(label__in=[word, word.upper(), *matches.labels], label__gt="")
     if known := as_uuid(word):
         exactly |= Q(id=known)
     return exactly
@@ -116,17 +116,17 @@ def suggestions(search: Search, *, nothing_found: bool) -> list[Fix]:
     """
     if search.problems or search.tree is None or not search.words:
         return []
-    tree, found = search.tree, []
+    tree, fixes = search.tree, []
     for word in dict.fromkeys(search.words):
         for name, value in _names_like(word, near=nothing_found):
-            meant = Term(name, value)
-            text = wording(search_grammar.replaced(tree, _change(Term("", word), meant)))
-            found.append(Fix(text=wording(meant), query=text))
-    return [*_in_capitals(search), *found][:FEW]
+            suggestion = Term(name, value)
+            text = wording(search_grammar.replaced(tree, _change(Term("", word), suggestion)))
+            fixes.append(Fix(text=wording(suggestion), query=text))
+    return [*_in_capitals(search), *fixes][:FEW]
 
 
-def _change(one: Term, meant: Term) -> Callable[[Term], Node]:
-    return lambda term: meant if term == one else term
+def _change(old: Term, new: Term) -> Callable[[Term], Node]:
+    return lambda term: new if term == old else term
 
 
 def _names_like(word: str, *, near: bool) -> Iterable[tuple[str, str]]:
@@ -146,17 +146,17 @@ def _names_like(word: str, *, near: bool) -> Iterable[tuple[str, str]]:
 
 def _amount(word: str) -> str:
     """Return the amount that a word is, as `value:` takes it: it has decimals, or a currency's sign."""
-    found = MONEY.fullmatch(word)
-    if found is None or not (found["part"] or found["sign"] or found["after"]):
+    match = MONEY.fullmatch(word)
+    if match is None or not (match["part"] or match["sign"] or match["after"]):
         return ""
-    whole = found["whole"].replace(",", "")
-    return f"{whole}.{found['part']}" if found["part"] else whole
+    whole = match["whole"].replace(",", "")
+    return f"{whole}.{match['part']}" if match["part"] else whole
 
 
 def _names() -> dict[str, list[str]]:
     workflows = registry.workflows.values()
     return {
-        "step": list(dict.fromkeys(step.name for one in workflows for step in one.steps)),
+        "step": list(dict.fromkeys(step.name for workflow in workflows for step in workflow.steps)),
         "state": list(TaskState.values),
         "is": list(TROUBLE),
         "agent": list(registry.agents),
@@ -166,8 +166,8 @@ def _names() -> dict[str, list[str]]:
 
 def _error_code(word: str) -> str:
     """Return the error code that a word is: one that an incident has."""
-    found = Incident.objects.filter(code=word.lower()).values_list("code", flat=True)
-    return found.first() or ""
+    codes = Incident.objects.filter(code=word.lower()).values_list("code", flat=True)
+    return codes.first() or ""
 
 
 def _in_capitals(search: Search) -> Iterable[Fix]:

@@ -98,18 +98,18 @@ def workflows_page() -> WorkflowsPage:
                 ],
             )
             for name, workflow in sorted(
-                registry.workflows.items(), key=lambda one: (one[1].background, one[0])
+                registry.workflows.items(), key=lambda entry: (entry[1].background, entry[0])
             )
         ],
     )
 
 
 def _counts() -> tuple[Mapping[tuple[str, str], StepCounts], bool]:
-    found: dict[tuple[str, str], dict[str, int]] = defaultdict(lambda: defaultdict(int))
+    by_step: dict[tuple[str, str], dict[str, int]] = defaultdict(lambda: defaultdict(int))
     totals: dict[str, int] = defaultdict(int)
     for workflow, name, direction, state, count in sql.run(COUNTS, {"limit": MOST + 1}):
         totals[state] += 0 if state == StepState.ERROR else count
         kind = "undoing" if direction == "undo" and state != StepState.ERROR else state
-        found[workflow, name][kind] += int(count)
+        by_step[workflow, name][kind] += int(count)
     cut = any(total > MOST for total in totals.values())
-    return {key: StepCounts(**counts) for key, counts in found.items()}, cut
+    return {key: StepCounts(**counts) for key, counts in by_step.items()}, cut

@@ -84,7 +84,7 @@ class AuditSearch(forms.Form):
             names = ", ".join(self.fields)
             raise forms.ValidationError(f"Unknown filter “{min(unknown)}”; known: {names}.")
 
-    def wanted(self, *, personal: bool) -> AuditFilter | None:
+    def filters(self, *, personal: bool) -> AuditFilter | None:
         """Return what is asked for, or None where it makes no sense."""
         if not self.is_valid():
             return None

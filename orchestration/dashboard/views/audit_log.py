@@ -19,13 +19,13 @@ from .replica import from_replica
 def audit(request: HttpRequest) -> HttpResponse:
     """List who did what, when and why, narrowed by what the address says."""
     form = AuditSearch(request.GET)
-    wanted = form.wanted(personal=user_of(request).has_perm(SEE_PERSONAL))
+    filters = form.filters(personal=user_of(request).has_perm(SEE_PERSONAL))
     try:
         places = {name: Cursor.read(request.GET[name]) for name in PAGING if request.GET.get(name)}
     except ValueError:
-        places, wanted = {}, None
+        places, filters = {}, None
         form.add_error(None, "This address does not name a page of the list.")
-    page = audit_log.trail(wanted, **places) if wanted else None
+    page = audit_log.trail(filters, **places) if filters else None
     context: dict[str, Any] = {
         "now": page.now if page else None,
         "form": form,
@@ -47,8 +47,8 @@ def audit(request: HttpRequest) -> HttpResponse:
 
 
 def _without_paging(asked: QueryDict) -> str:
-    kept = QueryDict(mutable=True)
+    query = QueryDict(mutable=True)
     for name, value in asked.items():
         if value and name not in (*PAGING, "seen"):
-            kept[name] = str(value)
-    return kept.urlencode()
+            query[name] = str(value)
+    return query.urlencode()

@@ -96,15 +96,15 @@ def _operation(asked: QueryDict) -> Operation:
 
 def _acts(asked: QueryDict, _user: User, *, personal: bool) -> Listing:
     form = AuditSearch(asked)
-    wanted = form.wanted(personal=personal)
-    if wanted is None:
+    filters = form.filters(personal=personal)
+    if filters is None:
         raise Unclear(*form.non_field_errors() or ["The filter is not valid."])
-    return exports.of_acts(wanted, asked.urlencode())
+    return exports.of_acts(filters, asked.urlencode())
 
 
 def _dead_letters(asked: QueryDict, _user: User, *, personal: bool) -> Listing:
-    wanted = dead_letters.wanted_by(asked)
-    return exports.of_dead_letters(wanted, asked.urlencode(), personal=personal)
+    filters = dead_letters.wanted_by(asked)
+    return exports.of_dead_letters(filters, asked.urlencode(), personal=personal)
 
 
 def _list(name: str) -> Callable[[QueryDict], str]:

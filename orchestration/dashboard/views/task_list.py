@@ -56,16 +56,16 @@ def task_list(request: HttpRequest) -> HttpResponse:
     problems = list(search.problems)
     try:
         with time_limit(conf.SEARCH_TIMEOUT_S, DEFAULT_DB_ALIAS):
-            meant = word_meanings.resolved(search)
-        if not problems and (to := _elsewhere(request, search, meant)):
+            resolved = word_meanings.resolved(search)
+        if not problems and (to := _elsewhere(request, search, resolved)):
             return HttpResponseRedirect(to, status=303)
         place = _place(request.GET, search)
         if place is None:
             problems.append("This address does not name a page of the list. Search again.")
-        page = _page(search, meant, place) if place and not problems else None
+        page = _page(search, resolved, place) if place and not problems else None
     except TooSlow:
         return _shown(request, search, Resolved(query=search.query), [TOO_SLOW], status=503)
-    return _shown(request, search, meant, problems, page=page, place=place)
+    return _shown(request, search, resolved, problems, page=page, place=place)
 
 
 def asking(text: str) -> str:
@@ -77,14 +77,14 @@ def asking(text: str) -> str:
     return f"?{query.urlencode()}"
 
 
-def _elsewhere(request: HttpRequest, search: Search, meant: Resolved) -> str:
+def _elsewhere(request: HttpRequest, search: Search, resolved: Resolved) -> str:
     """Return where a form leads: one line, as an address to keep and to pass on; or the task it names."""
     text = search.text
     if "choose" in request.GET:
         columns = request.GET.getlist("column")
         value = search_query.columns_text(columns, personal=search.personal)
         text = search_query.with_term(search.tree, COLUMNS, value)
-    elif "open" in request.GET and (task := word_meanings.named(search, meant.query)):
+    elif "open" in request.GET and (task := word_meanings.named(search, resolved.query)):
         return reverse("ops:task", args=[task])
     elif not request.GET.keys() & {"narrow", "open"}:
         return ""
@@ -92,15 +92,17 @@ def _elsewhere(request: HttpRequest, search: Search, meant: Resolved) -> str:
 
 
 def _page(
-    search: Search, meant: Resolved, place: queries_task_list.Place
+    search: Search, resolved: Resolved, place: queries_task_list.Place
 ) -> queries_task_list.TaskPage:
-    return queries_task_list.tasks(meant.query, place, order=search.order, personal=search.personal)
+    return queries_task_list.tasks(
+        resolved.query, place, order=search.order, personal=search.personal
+    )
 
 
 def _shown(
     request: HttpRequest,
     search: Search,
-    meant: Resolved,
+    resolved: Resolved,
     problems: Sequence[str],
     *,
     page: queries_task_list.TaskPage | None = None,
@@ -108,7 +110,7 @@ def _shown(
     status: int = 400,
 ) -> HttpResponse:
     user = user_of(request)
-    form = Narrowing(initial=search.given)
+    form = Narrowing(initial=search.field_values)
     narrowing = [*map(wording, search.narrowing)]
     context: dict[str, Any] = {
         "now": page.now if page else None,
@@ -116,15 +118,15 @@ def _shown(
         "narrowed": " ".join(narrowing),
         "problems": problems,
         "fixes": _links(search.fixes),
-        "meant": _links(word_meanings.suggestions(search, nothing_found=not page.rows))
+        "suggestions": _links(word_meanings.suggestions(search, nothing_found=not page.rows))
         if page
         else [],
-        "more_meant": meant.more,
+        "more_meant": resolved.more,
         "form": form,
         "rest": search_query.rest(search.tree, form.fields),
         "chips": _chips(search),
         "standard_views": STANDARD_VIEWS,
-        "left_out": task_filters.left_out(meant.query) if page else [],
+        "left_out": task_filters.left_out(resolved.query) if page else [],
         "all_of_them": asking(search_query.with_term(search.tree, WITH, BACKGROUND)),
         "acts": Act.choices,
         "page": page,
