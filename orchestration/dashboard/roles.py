@@ -90,11 +90,11 @@ def ensure(sender: AppConfig, **options: Any) -> None:
 
 def give(group: str, permissions: Iterable[str]) -> None:
     """Add permissions to a group, each as "app.codename"; it keeps those that it has."""
-    wanted = set(permissions)
-    known = Permission.objects.filter(codename__in={name.partition(".")[2] for name in wanted})
-    found = [
+    names = set(permissions)
+    known = Permission.objects.filter(codename__in={name.partition(".")[2] for name in names})
+    granted = [
         permission
         for permission in known.select_related("content_type")
-        if f"{permission.content_type.app_label}.{permission.codename}" in wanted
+        if f"{permission.content_type.app_label}.{permission.codename}" in names
     ]
-    Group.objects.get_or_create(name=group)[0].permissions.add(*found)
+    Group.objects.get_or_create(name=group)[0].permissions.add(*granted)

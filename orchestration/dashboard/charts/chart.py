@@ -106,8 +106,8 @@ def chart(
     """Draw `stacked` series as columns and `lines` over them; `moments` are as people read them."""
     width, write = WIDE if wide else NARROW, scale.write
     series, places = [*lines, *stacked], range(len(moments))
-    sums = [sum(one.values[place] or 0 for one in stacked) for place in places]
-    ticks = scale.ticks(max([0.0, *sums, *(value or 0 for one in lines for value in one.values)]))
+    sums = [sum(part.values[place] or 0 for part in stacked) for place in places]
+    ticks = scale.ticks(max([0.0, *sums, *(value or 0 for line in lines for value in line.values)]))
     plot = _Plot(width=width, top=ticks[-1], places=len(moments))
     return Chart(
         name="-".join(title.lower().split()),
@@ -126,14 +126,14 @@ def chart(
         columns=[
             _column(plot, place, moments[place], stacked, series, write)
             for place in places
-            if any(one.values[place] is not None for one in series)
+            if any(curve.values[place] is not None for curve in series)
         ],
-        lines=[_line(plot, one) for one in lines],
+        lines=[_line(plot, line) for line in lines],
         legend=series,
         rows=[
-            (moments[place], [_labelled(one.values[place], write) for one in series])
+            (moments[place], [_labelled(curve.values[place], write) for curve in series])
             for place in places
-            if any(one.values[place] for one in series)
+            if any(curve.values[place] for curve in series)
         ],
     )
 
@@ -167,15 +167,15 @@ def _column(
     write: Callable[[float], str],
 ) -> Column:
     blocks, below = [], 0.0
-    for one in stacked:
-        if value := one.values[place]:
+    for part in stacked:
+        if value := part.values[place]:
             low, high = plot.y(below), plot.y(below + value)
-            blocks.append(Block(kind=one.kind, y=f"{high:.1f}", height=f"{low - high:.1f}"))
+            blocks.append(Block(kind=part.kind, y=f"{high:.1f}", height=f"{low - high:.1f}"))
             below += value
     values = ", ".join(
-        f"{one.name} {write(value)}"
-        for one in series
-        if (value := one.values[place]) is not None and (value or len(series) == 1)
+        f"{curve.name} {write(value)}"
+        for curve in series
+        if (value := curve.values[place]) is not None and (value or len(series) == 1)
     )
     return Column(
         x=f"{plot.edge(place) + plot.place * GAP / 2:.1f}",
@@ -185,15 +185,15 @@ def _column(
     )
 
 
-def _line(plot: _Plot, one: Series) -> ChartLine:
+def _line(plot: _Plot, series: Series) -> ChartLine:
     pieces: list[list[tuple[float, float]]] = [[]]
-    for place, value in enumerate(one.values):
+    for place, value in enumerate(series.values):
         if value is None:
             pieces.append([])
         else:
             pieces[-1].append((plot.edge(place) + plot.place / 2, plot.y(value)))
     return ChartLine(
-        kind=one.kind,
+        kind=series.kind,
         pieces=[" ".join(f"{x:.1f},{y:.1f}" for x, y in piece) for piece in pieces if piece[1:]],
         dots=[(f"{x:.1f}", f"{y:.1f}") for piece in pieces if len(piece) == 1 for x, y in piece],
     )

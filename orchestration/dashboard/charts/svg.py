@@ -34,7 +34,9 @@ def rows(chart: Chart) -> SafeString:
 
 
 def _blocks(column: Column) -> SafeString:
-    blocks = ((one.kind, column.x, one.y, column.width, one.height) for one in column.blocks)
+    blocks = (
+        (block.kind, column.x, block.y, column.width, block.height) for block in column.blocks
+    )
     return format_html_join("", BLOCK, blocks)
 
 

@@ -32,11 +32,13 @@ def charts(seen: Trends) -> list[Chart]:
             moments,
             COUNTS,
             stacked=[
-                Series(name="processed", kind="done", values=[one.processed for one in points]),
-                Series(name="undone", kind="undone", values=[one.undone for one in points]),
-                Series(name="in error", kind="error", values=[one.errors for one in points]),
+                Series(name="processed", kind="done", values=[point.processed for point in points]),
+                Series(name="undone", kind="undone", values=[point.undone for point in points]),
+                Series(name="in error", kind="error", values=[point.errors for point in points]),
             ],
-            lines=[Series(name="created", kind="created", values=[one.created for one in points])],
+            lines=[
+                Series(name="created", kind="created", values=[point.created for point in points])
+            ],
             wide=True,
         ),
         chart(
@@ -44,8 +46,8 @@ def charts(seen: Trends) -> list[Chart]:
             moments,
             LENGTHS,
             lines=[
-                Series(name="p95", kind="p95", values=[one.p95 for one in points]),
-                Series(name="p50", kind="p50", values=[one.p50 for one in points]),
+                Series(name="p95", kind="p95", values=[point.p95 for point in points]),
+                Series(name="p50", kind="p50", values=[point.p50 for point in points]),
             ],
         ),
         chart(
@@ -53,8 +55,8 @@ def charts(seen: Trends) -> list[Chart]:
             moments,
             COUNTS,
             stacked=[
-                Series(name="failed", kind="failed", values=[one.failed for one in points]),
-                Series(name="rejected", kind="error", values=[one.rejected for one in points]),
+                Series(name="failed", kind="failed", values=[point.failed for point in points]),
+                Series(name="rejected", kind="error", values=[point.rejected for point in points]),
             ],
         ),
         chart(
@@ -65,7 +67,7 @@ def charts(seen: Trends) -> list[Chart]:
                 Series(
                     name=agent,
                     kind=shade(seen, agent),
-                    values=[one.oldest if one else None for one in gate],
+                    values=[point.oldest if point else None for point in gate],
                 )
                 for agent, gate in seen.gates.items()
             ],
@@ -78,7 +80,7 @@ def charts(seen: Trends) -> list[Chart]:
                 Series(
                     name=agent,
                     kind=shade(seen, agent),
-                    values=[one.full if one else None for one in gate],
+                    values=[point.full if point else None for point in gate],
                 )
                 for agent, gate in seen.gates.items()
             ],
@@ -94,15 +96,15 @@ def shade(seen: Trends, agent: str) -> str:
 
 def step_rows(seen: Trends) -> list[StepRow]:
     """Return the rows of the table of steps, those that fail most first."""
-    worst_first = sorted(seen.steps, key=lambda one: (-one.share, one.workflow))
+    worst_first = sorted(seen.steps, key=lambda step: (-step.share, step.workflow))
     return [
         StepRow(
-            trend=one,
-            p50=_written(one.p50),
-            p95=_written(one.p95),
-            spark=sparkline(one.failures, _failures(one, seen)),
+            trend=step,
+            p50=_written(step.p50),
+            p95=_written(step.p95),
+            spark=sparkline(step.failures, _failures(step, seen)),
         )
-        for one in worst_first
+        for step in worst_first
     ]
 
 

@@ -148,9 +148,9 @@ def _idle(detail: TaskDetail, start: datetime, seconds: float) -> list[Stretch]:
     """Return the times without an attempt that are longer than all attempts together."""
     busy: list[Stretch] = []
     for begin, end in sorted(
-        ((one - start).total_seconds(), (other - start).total_seconds())
+        ((begun - start).total_seconds(), (ended - start).total_seconds())
         for step in detail.steps
-        for one, other in _at_work(step)
+        for begun, ended in _at_work(step)
     ):
         if busy and begin <= busy[-1][1]:
             busy[-1] = (busy[-1][0], max(busy[-1][1], end))
@@ -159,8 +159,8 @@ def _idle(detail: TaskDetail, start: datetime, seconds: float) -> list[Stretch]:
     least = max(IDLE_S, sum(end - begin for begin, end in busy))
     edges = [(0.0, 0.0), *busy, (seconds, seconds)]
     gaps = [(end, begin) for (_, end), (begin, _) in pairwise(edges)]
-    found = sorted((gap for gap in gaps if gap[1] - gap[0] > least), key=_length)[-MOST_FOLDS:]
-    return sorted(found)
+    folds = sorted((gap for gap in gaps if gap[1] - gap[0] > least), key=_length)[-MOST_FOLDS:]
+    return sorted(folds)
 
 
 def _length(stretch: Stretch) -> float:
@@ -168,11 +168,11 @@ def _length(stretch: Stretch) -> float:
 
 
 def _at_work(detail: StepDetail) -> list[tuple[datetime, datetime]]:
-    found = [(attempt.dispatched_at, attempt.ended_at) for attempt in detail.attempts]
+    spans = [(attempt.dispatched_at, attempt.ended_at) for attempt in detail.attempts]
     step = detail.step
     if detail.at_work and step.dispatched_at and step.complete_by:
-        found.append((step.dispatched_at, step.complete_by))
-    return found
+        spans.append((step.dispatched_at, step.complete_by))
+    return spans
 
 
 def _ticks(seconds: float) -> list[Tick]:

@@ -33,25 +33,25 @@ class Graph:
 
 def graph(shape: WorkflowShape) -> Graph:
     """Return the drawing of a workflow: each step right of all that it comes after."""
-    column = _columns({one.step.name: tuple(one.step.after) for one in shape.steps})
+    column = _columns({node.step.name: tuple(node.step.after) for node in shape.steps})
     rows: dict[int, int] = {}
     boxes: dict[str, Box] = {}
-    for one in shape.steps:
-        at = column[one.step.name]
+    for node in shape.steps:
+        at = column[node.step.name]
         row = rows.get(at, 0)
         rows[at] = row + 1
-        boxes[one.step.name] = Box(
+        boxes[node.step.name] = Box(
             x=EDGE + at * (BOX[0] + GAP[0]),
             y=EDGE + row * (BOX[1] + GAP[1]),
-            shape=one,
-            kind=_kind(one),
-            counts=_counts(one),
+            shape=node,
+            kind=_kind(node),
+            counts=_counts(node),
         )
     tallest = max(rows.values(), default=1)
     arrows = [
-        _arrow(boxes[before], boxes[one.step.name])
-        for one in shape.steps
-        for before in one.step.after
+        _arrow(boxes[before], boxes[node.step.name])
+        for node in shape.steps
+        for before in node.step.after
     ]
     return Graph(
         width=2 * EDGE + (max(column.values(), default=0) + 1) * (BOX[0] + GAP[0]) - GAP[0],
@@ -63,17 +63,21 @@ def graph(shape: WorkflowShape) -> Graph:
 
 def _columns(after: Mapping[str, Sequence[str]]) -> dict[str, int]:
     """Return each step's column: one more than the last of those that it comes after."""
-    found: dict[str, int] = {}
+    columns: dict[str, int] = {}
     left = dict(after)
     while left:
-        ready = [name for name, before in left.items() if all(one in found for one in before)]
+        ready = [
+            name for name, before in left.items() if all(earlier in columns for earlier in before)
+        ]
         if not ready:  # a circle: a check refuses to start with one
             ready = list(left)
         for name in ready:
-            found[name] = 1 + max((found.get(one, -1) for one in left[name]), default=-1)
+            columns[name] = 1 + max(
+                (columns.get(earlier, -1) for earlier in left[name]), default=-1
+            )
         for name in ready:
             del left[name]
-    return found
+    return columns
 
 
 def _arrow(start: Box, end: Box) -> str:
@@ -84,24 +88,24 @@ def _arrow(start: Box, end: Box) -> str:
     return f"{line}m-7 -4l7 4l-7 4"
 
 
-def _kind(one: StepShape) -> str:
-    if one.counts.error:
+def _kind(node: StepShape) -> str:
+    if node.counts.error:
         return "error"
-    if one.hold is not None:
+    if node.hold is not None:
         return "held"
-    busy = one.counts.pending or one.counts.processing or one.counts.undoing
+    busy = node.counts.pending or node.counts.processing or node.counts.undoing
     return "busy" if busy else ""
 
 
-def _counts(one: StepShape) -> str:
+def _counts(node: StepShape) -> str:
     """Return how many tasks are at the step, short enough for the box."""
     parts = [
         f"{count:,} {word}"
         for count, word in (
-            (one.counts.error, "in error"),
-            (one.counts.processing, "at work"),
-            (one.counts.pending, "waiting"),
-            (one.counts.undoing, "undoing"),
+            (node.counts.error, "in error"),
+            (node.counts.processing, "at work"),
+            (node.counts.pending, "waiting"),
+            (node.counts.undoing, "undoing"),
         )
         if count
     ]

@@ -46,15 +46,15 @@ class Finder(forms.Form):
 
     def clean(self) -> dict[str, Any]:
         """Understand from where the list goes on."""
-        given: dict[str, Any] = super().clean() or self.cleaned_data
-        value, _, last = given.get("after", "").rpartition("~")
+        cleaned: dict[str, Any] = super().clean() or self.cleaned_data
+        value, _, last = cleaned.get("after", "").rpartition("~")
         if last:
-            place = _moment(value) if given.get("sort") == "last" else _number(value)
+            place = _moment(value) if cleaned.get("sort") == "last" else _number(value)
             if place is None or not last.isdecimal() or len(last) > 18:
                 self.add_error("after", "This page does not exist.")
             else:
-                given["place"] = (place, int(last))
-        return given
+                cleaned["place"] = (place, int(last))
+        return cleaned
 
     def filters(self) -> IncidentFilters | None:
         """Return what is asked for, or None where it makes no sense."""

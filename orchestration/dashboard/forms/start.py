@@ -77,8 +77,10 @@ def _field(schema: Mapping[str, Any], **options: Any) -> forms.Field:
     """Return the field for values of a schema."""
     options["help_text"] = str(schema.get("description", ""))
     choices = schema.get("enum", ())
-    if choices and all(isinstance(one, str) for one in choices):
-        return forms.ChoiceField(choices=[("", ""), *((one, one) for one in choices)], **options)
+    if choices and all(isinstance(choice, str) for choice in choices):
+        return forms.ChoiceField(
+            choices=[("", ""), *((choice, choice) for choice in choices)], **options
+        )
     match schema.get("type"):
         case "string":
             widget = forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false"})

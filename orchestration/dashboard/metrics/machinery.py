@@ -35,11 +35,11 @@ def _machinery(now: System) -> Iterator[Metric]:
     yield gauge("redis_up", "Whether Redis answers", of=[([], now.redis)])
     yield gauge(
         "leader", "Whether one leads, or a schedule starts the next", ["process"],
-        of=[([one.name], one.held or one.awaited) for one in now.leaders],
+        of=[([leader.name], leader.held or leader.awaited) for leader in now.leaders],
     )  # fmt: skip
     yield gauge(
         "leader_sweeps", "Whether it sweeps", ["process"],
-        of=[([one.name], one.sweeps or one.awaited) for one in now.leaders],
+        of=[([leader.name], leader.sweeps or leader.awaited) for leader in now.leaders],
     )  # fmt: skip
     yield gauge(
         "workers", "Living workers", ["queue"], of=[([row.name], row.workers) for row in queues]
@@ -49,8 +49,8 @@ def _machinery(now: System) -> Iterator[Metric]:
         of=[([row.name], row.depth.messages) for row in queues if row.depth],
     )  # fmt: skip
     if now.audit:
-        found = len(now.standing.violations) if now.standing else 0
-        yield gauge("audit_violations", "What the last audit found", of=[([], found)])
+        violations = len(now.standing.violations) if now.standing else 0
+        yield gauge("audit_violations", "What the last audit found", of=[([], violations)])
         age = _since(now.audit.started_at, now.now)
         yield gauge("audit_age_seconds", "How long ago it began", of=[([], age)])
     alerts = open_alerts()
@@ -88,10 +88,10 @@ def _backlogs(now: System) -> Iterator[Metric]:
 
 
 def _tasks() -> Iterator[Metric]:
-    found = vars(counts(CAP))
+    by_condition = vars(counts(CAP))
     yield gauge(
         "tasks", f"Tasks (retrying: steps) that are so now, {CAPPED}", ["condition"],
-        of=[([condition], count) for condition, count in found.items()],
+        of=[([condition], count) for condition, count in by_condition.items()],
     )  # fmt: skip
 
 
@@ -151,12 +151,12 @@ def _hour(now: datetime) -> Iterator[Metric]:
         of=[([q], took) for q, took in (("0.5", past.p50), ("0.95", past.p95)) if took is not None],
     )  # fmt: skip
     names = ["workflow", "step", "direction", "agent"]
-    steps = [(one, [one.workflow, one.step, one.direction, one.agent]) for one in past.steps]
+    steps = [(step, [step.workflow, step.step, step.direction, step.agent]) for step in past.steps]
     yield gauge(
         "hour_attempts", f"Attempts that ended {PAST}", [*names, "outcome"],
         of=[
-            ([*labels, outcome], getattr(one, outcome))
-            for one, labels in steps
+            ([*labels, outcome], getattr(step, outcome))
+            for step, labels in steps
             for outcome in ("done", "failed", "rejected")
         ],
     )  # fmt: skip
@@ -164,8 +164,8 @@ def _hour(now: datetime) -> Iterator[Metric]:
         "hour_attempt_seconds", f"From dispatch to reply, of those done {PAST}", [*names, "quantile"],
         of=[
             ([*labels, q], took)
-            for one, labels in steps
-            for q, took in (("0.5", one.p50), ("0.95", one.p95))
+            for step, labels in steps
+            for q, took in (("0.5", step.p50), ("0.95", step.p95))
             if took is not None
         ],
     )  # fmt: skip

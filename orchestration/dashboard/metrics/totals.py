@@ -19,28 +19,28 @@ ATTEMPT_BUCKETS = range(3 * STEPS, 18 * STEPS, STEPS)
 
 def metrics(now: datetime) -> Iterator[Metric]:
     """Yield what happened, in two queries."""
-    found = totals.totals(now)
+    sums = totals.totals(now)
     yield counter(
         "task_changes", f"Tasks {TODAY}; errors: steps that stopped", ["workflow", "what"],
         of=[
             ([*key, what], total.counts[what])
-            for key, total in found.tasks.items() for what in totals.TASKS
+            for key, total in sums.tasks.items() for what in totals.TASKS
         ],
     )  # fmt: skip
     yield histogram(
         "task_seconds", f"From creation to the end, of those processed {TODAY}", ["workflow"],
-        of=[([*key], _buckets([total], TASK_BUCKETS)) for key, total in found.tasks.items()],
+        of=[([*key], _buckets([total], TASK_BUCKETS)) for key, total in sums.tasks.items()],
     )  # fmt: skip
     yield counter(
         "attempts", f"Attempts that ended {TODAY}",
         ["workflow", "step", "direction", "agent", "outcome"],
         of=[
             ([*key, outcome], total.counts[outcome])
-            for key, total in found.attempts.items() for outcome in totals.ATTEMPTS
+            for key, total in sums.attempts.items() for outcome in totals.ATTEMPTS
         ],
     )  # fmt: skip
     agents: dict[str, list[Total]] = defaultdict(list)
-    for (*_, agent), total in found.attempts.items():
+    for (*_, agent), total in sums.attempts.items():
         agents[agent].append(total)
     yield histogram(
         "attempt_seconds", f"From dispatch to reply, of those done {TODAY}", ["agent"],
@@ -49,7 +49,7 @@ def metrics(now: datetime) -> Iterator[Metric]:
 
 
 def _buckets(several: Sequence[Total], places: Sequence[int]) -> Buckets:
-    total = Total(took=[took for one in several for took in one.took])
+    total = Total(took=[took for part in several for took in part.took])
     counts = total.below_each([*places, len(BOUNDS)])
     names = [*(str(round(BOUNDS[place], 3)) for place in places), "+Inf"]
     return list(zip(names, map(float, counts), strict=True))

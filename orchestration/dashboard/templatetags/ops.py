@@ -253,8 +253,8 @@ def answer(evidence: AttemptEvidence, redactor: Redactor | None) -> str:
 @register.inclusion_tag("ops/_export.html", takes_context=True)
 def export(context: template.Context, name: str, narrowing: str, what: str) -> dict[str, Any]:
     """Write the form that sends a list as a file; `narrowing` is the query of its address."""
-    given = {"name": name, "narrowing": narrowing, "what": what, "most": f"{exports.MOST:,}"}
-    return {**given, "csrf_token": context.get("csrf_token")}
+    values = {"name": name, "narrowing": narrowing, "what": what, "most": f"{exports.MOST:,}"}
+    return {**values, "csrf_token": context.get("csrf_token")}
 
 
 @register.simple_tag

@@ -39,8 +39,8 @@ def _with_causes(
     rows: Sequence[queries_agents.AgentRow],
 ) -> Sequence[tuple[queries_agents.AgentRow, Cause | None]]:
     """Return agents, each with the tasks that wait because it lets nothing through."""
-    found = causes.causes({row.name: row.view for row in rows})
-    stopped = {cause.name: cause for cause in found if cause.kind == causes.Kind.AGENT}
+    open_causes = causes.causes({row.name: row.view for row in rows})
+    stopped = {cause.name: cause for cause in open_causes if cause.kind == causes.Kind.AGENT}
     return [(row, stopped.get(row.name)) for row in rows]
 
 
@@ -49,8 +49,8 @@ def _with_causes(
 def probe(request: HttpRequest, agent: str) -> HttpResponse:
     """Have an open circuit breaker send its next probe at once, and end a pause."""
     # Postgres takes no NUL, which an address may have
-    found = or_404(None if "\0" in agent else queries_agents.agent_row(agent))
-    gate, waiting = found
+    row = or_404(None if "\0" in agent else queries_agents.agent_row(agent))
+    gate, waiting = row
     now, back = clock.database_now(), (reverse("ops:agents"), "Back to the agents")
     form = ReasonForm(request.POST if request.method == "POST" else None)
     waits = any(at is not None and at > now for at in (gate.probe_at, gate.paused_until))

@@ -31,15 +31,15 @@ BADGES = {  # all others wait for a person
 @requires(OPERATE)
 def letters(request: HttpRequest) -> HttpResponse:
     """List dead letters, newest first, narrowed by what the address says."""
-    wanted = wanted_by(request.GET)
+    filters = wanted_by(request.GET)
     user = user_of(request)
-    page = dead_letters.letters(wanted, personal=user.has_perm(SEE_PERSONAL))
+    page = dead_letters.letters(filters, personal=user.has_perm(SEE_PERSONAL))
     context = {
         "now": page.now,
         "page": page,
         "rows": [(row, BADGES.get(row.state, ("error", row.state.value))) for row in page.rows],
-        "wanted": wanted,
-        "narrowing": _narrowing(wanted),
+        "filters": filters,
+        "narrowing": _narrowing(filters),
         "kinds": [("", "any"), *Kind.choices],
         "states": [("", "open"), *State.choices],
         "may": {"requeue": user.has_perm(REQUEUE)},
@@ -65,17 +65,17 @@ def close_letters(request: HttpRequest) -> HttpResponse:
 
 def _act(request: HttpRequest, act: str, form_class: type[forms.Form]) -> HttpResponse:
     """Ask for the reason, or act; what is gone meanwhile is a conflict."""
-    wanted = wanted_by(request.GET)
+    filters = wanted_by(request.GET)
     address = f"{reverse('ops:dead_letters')}?{request.GET.get('back', '')}".removesuffix("?")
     back = (address, "Back to the dead letters")
-    total = actions.count(wanted, agent_facts.CAP + 1)
+    total = actions.count(filters, agent_facts.CAP + 1)
     form = form_class(request.POST if request.method == "POST" else None)
     if total and form.is_valid():
         by, reason = user_of(request).get_username(), form.cleaned_data["reason"]
         if act == "retry":
-            count = actions.retry(wanted, by=by, reason=reason)
+            count = actions.retry(filters, by=by, reason=reason)
         else:
-            count = actions.close(wanted, by=by, reason=reason)
+            count = actions.close(filters, by=by, reason=reason)
         if count:
             are = "dead letter is" if count == 1 else "dead letters are"
             return done(
@@ -87,13 +87,13 @@ def _act(request: HttpRequest, act: str, form_class: type[forms.Form]) -> HttpRe
     if not total:
         return conflict(
             request,
-            what="the dead letter" if wanted.id else "the dead letters",
-            first=dead_letters.last_requeue(wanted) if wanted.id else None,
+            what="the dead letter" if filters.id else "the dead letters",
+            first=dead_letters.last_requeue(filters) if filters.id else None,
             advice="It may have been processed meanwhile, or another submission has its reference.",
             back=back,
             section="dead_letters",
         )
-    page = dead_letters.letters(wanted, personal=user_of(request).has_perm(SEE_PERSONAL))
+    page = dead_letters.letters(filters, personal=user_of(request).has_perm(SEE_PERSONAL))
     return act_page(
         request,
         "ops/dead_letters_act.html",
@@ -103,9 +103,9 @@ def _act(request: HttpRequest, act: str, form_class: type[forms.Form]) -> HttpRe
         section="dead_letters",
         act=act,
         total=total,
-        one=page.rows[0] if wanted.id and page.rows else None,
-        wanted=wanted,
-        command=_command(act, wanted),
+        letter=page.rows[0] if filters.id and page.rows else None,
+        filters=filters,
+        command=_command(act, filters),
     )
 
 
@@ -122,13 +122,13 @@ def wanted_by(asked: QueryDict) -> DeadLetterFilter:
     )
 
 
-def _narrowing(wanted: DeadLetterFilter) -> str:
-    named = {"kind": wanted.kind, "state": wanted.state, "name": wanted.name}
+def _narrowing(filters: DeadLetterFilter) -> str:
+    named = {"kind": filters.kind, "state": filters.state, "name": filters.name}
     return urlencode({name: value for name, value in named.items() if value})
 
 
-def _command(act: str, wanted: DeadLetterFilter) -> str:
+def _command(act: str, filters: DeadLetterFilter) -> str:
     options = [f"--{name} {value}" for name in ("kind", "name", "state")
-               if (value := getattr(wanted, name))]  # fmt: skip
-    which = [str(wanted.id)] if wanted.id else [] if options else ["--all"]
+               if (value := getattr(filters, name))]  # fmt: skip
+    which = [str(filters.id)] if filters.id else [] if options else ["--all"]
     return " ".join(["manage.py deadletters", act, *which, *options, '--reason "…"'])

@@ -141,7 +141,7 @@ def _target(asked: QueryDict) -> Target:
         case "step":
             name, _, step = word.partition("/")
             workflow = registry.workflows.get(name)
-            if workflow and step in {one.name for one in workflow.steps}:
+            if workflow and step in {declared.name for declared in workflow.steps}:
                 return Target(workflow=name, step=step)
         case "everything":
             return Target()

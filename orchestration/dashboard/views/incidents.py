@@ -109,7 +109,10 @@ def _page(request: HttpRequest, incident_id: int, failed: forms.Form | None = No
         "samples": [(step, redactors.get(step.task_id)) for step in detail.samples],
         # only the words of one task could be taken out of it, and what is left of them would stay
         "redacted": is_redacted(request),
-        "operations": [(one, summary.sentence(one.act, one.counts)) for one in detail.operations],
+        "operations": [
+            (operation, summary.sentence(operation.act, operation.counts))
+            for operation in detail.operations
+        ],
         "ever": ever,
         "later": bool(before),
         "may": {
@@ -183,9 +186,9 @@ def mute_incident(request: HttpRequest, incident_id: int) -> HttpResponse:
     """Mute the notifications of an incident."""
 
     def act(form: Mute, by: str) -> str:
-        given = form.cleaned_data
+        cleaned = form.cleaned_data
         actions.mute(
-            incident_id, seen=given["seen"], by=by, reason=given["reason"], hours=form.length
+            incident_id, seen=cleaned["seen"], by=by, reason=cleaned["reason"], hours=form.length
         )
         return "The incident is muted: failures are counted, and no alerts are sent."
 
@@ -219,7 +222,7 @@ def resolve_incident(request: HttpRequest, incident_id: int) -> HttpResponse:
 def _act(
     request: HttpRequest, incident_id: int, form: Any, act: Callable[[Any, str], str]
 ) -> HttpResponse:
-    found = or_404(incident_by_id(incident_id))
+    incident = or_404(incident_by_id(incident_id))
     if not form.is_valid():
         return _page(request, incident_id, failed=form)
     back = reverse("ops:incident", args=[incident_id])
@@ -228,7 +231,7 @@ def _act(
     except actions.Conflict as late:
         return conflict(
             request,
-            what=f"the incident “{found.title}”",
+            what=f"the incident “{incident.title}”",
             first=action_on_incident(late.event),
             advice="Check its present state, then decide again." if late.event else f"{late.why}.",
             back=(back, "Back to the incident"),

@@ -57,8 +57,10 @@ def operation_new(request: HttpRequest) -> HttpResponse:
 @requires(OPERATE, BULK)
 def operation_likewise(request: HttpRequest, operation_id: int) -> HttpResponse:
     """Make a dry run of what another operation did, on all of its selection as that is by now."""
-    found = or_404(operations.operation_by_id(operation_id))
-    return _draft(request, Act(found.act), found.selection, sample=None, forced=found.forced)
+    operation = or_404(operations.operation_by_id(operation_id))
+    return _draft(
+        request, Act(operation.act), operation.selection, sample=None, forced=operation.forced
+    )
 
 
 def _draft(
@@ -73,7 +75,7 @@ def _draft(
         return forbidden(request, *needed(act, forced=forced))
     incident = _incident(selection)
     try:
-        chosen = _meant(request, selection, forced=forced)
+        chosen = _selected(request, selection, forced=forced)
     except dashboard_selection.Meaningless as problem:
         return _back_to_tasks(request, [str(problem)])
     made = lifecycle.draft(
@@ -93,7 +95,7 @@ def _back_to_tasks(request: HttpRequest, problems: Iterable[str]) -> HttpRespons
     return HttpResponseRedirect(reverse("ops:tasks"), status=303)
 
 
-def _meant(
+def _selected(
     request: HttpRequest, selection: dict[str, Any], *, forced: bool = False
 ) -> SelectedTasks:
     chosen = dashboard_selection.meaning(
@@ -112,46 +114,48 @@ def _incident(selection: dict[str, Any]) -> Incident | None:
 @requires(OPERATE, BULK)
 def operation_confirm(request: HttpRequest, operation_id: int) -> HttpResponse:
     """Freeze what a dry run showed, and have it begin."""
-    found = or_404(operations.operation_by_id(operation_id))
+    operation = or_404(operations.operation_by_id(operation_id))
     # of what is asked for: by the time it is locked, the row may be another than this one
-    must = needed(Act(found.act), forced=found.forced or "force" in request.POST)
+    must = needed(Act(operation.act), forced=operation.forced or "force" in request.POST)
     if not user_of(request).has_perms(must):
         return forbidden(request, *must)
-    if found.state != OperationState.DRAFT:
-        return _too_late(request, found)
-    form = Confirmation(request.POST, act=found.act, forced=found.forced)
+    if operation.state != OperationState.DRAFT:
+        return _too_late(request, operation)
+    form = Confirmation(request.POST, act=operation.act, forced=operation.forced)
     if not form.is_valid():
-        return dry_run(request, found, form=form)
+        return dry_run(request, operation, form=form)
     try:
-        refusal = _confirm(request, found, form)
+        refusal = _confirm(request, operation, form)
         problem = f"{refusal.value.capitalize()}." if refusal else ""
     except dashboard_selection.Meaningless as nonsense:
         refusal, problem = None, str(nonsense)
     if refusal in {Refusal.CHANGED, Refusal.NOT_PERMITTED}:
-        return _too_late(request, found, refusal)
+        return _too_late(request, operation, refusal)
     if problem:
         # what was typed stays, to be sent again
-        kept = Confirmation(act=found.act, forced=found.forced, initial=form.cleaned_data)
-        return dry_run(request, found, form=kept, problem=problem)
-    return HttpResponseRedirect(reverse("ops:operation", args=[found.id]), status=303)
+        refilled = Confirmation(
+            act=operation.act, forced=operation.forced, initial=form.cleaned_data
+        )
+        return dry_run(request, operation, form=refilled, problem=problem)
+    return HttpResponseRedirect(reverse("ops:operation", args=[operation.id]), status=303)
 
 
-def _confirm(request: HttpRequest, found: Operation, form: Confirmation) -> Refusal | None:
+def _confirm(request: HttpRequest, operation: Operation, form: Confirmation) -> Refusal | None:
     """Confirm a dry run as the form says; look at it again if it is not what was shown."""
-    meant = _meant(request, found.selection, forced="force" in request.POST)
-    chosen = replace(meant, most=form.cleaned_data["shown"] or 0)
+    selected = _selected(request, operation.selection, forced="force" in request.POST)
+    chosen = replace(selected, most=form.cleaned_data["shown"] or 0)
     refusal = lifecycle.confirm(
-        found.id,
+        operation.id,
         chosen,
         actor=person_of(request),
         reason=form.cleaned_data["reason"],
         rate=form.cleaned_data["rate"],
-        sample=(found.sample or 1) if form.cleaned_data["first"] == "sample" else None,
+        sample=(operation.sample or 1) if form.cleaned_data["first"] == "sample" else None,
         terms=lifecycle.Terms(result=form.cleaned_data.get("result")),
     )
     if refusal in AGAIN:
-        lifecycle.preview(found, chosen)
-        found.refresh_from_db()
+        lifecycle.preview(operation, chosen)
+        operation.refresh_from_db()
     return refusal
 
 
@@ -159,17 +163,17 @@ def _confirm(request: HttpRequest, found: Operation, form: Confirmation) -> Refu
 @requires(OPERATE, BULK)
 def operation_look(request: HttpRequest, operation_id: int) -> HttpResponse:
     """Make a dry run anew: the selection may have changed; with `force`, of a forced undo."""
-    found = or_404(operations.operation_by_id(operation_id))
-    forced = found.act == Act.UNDO and "force" in request.POST
+    operation = or_404(operations.operation_by_id(operation_id))
+    forced = operation.act == Act.UNDO and "force" in request.POST
     if forced and not user_of(request).has_perms(needed(Act.UNDO, forced=True)):
         return forbidden(request, FORCE_UNDO)
-    if found.state != OperationState.DRAFT:
-        return _too_late(request, found)
+    if operation.state != OperationState.DRAFT:
+        return _too_late(request, operation)
     try:
-        lifecycle.preview(found, _meant(request, found.selection, forced=forced))
+        lifecycle.preview(operation, _selected(request, operation.selection, forced=forced))
     except dashboard_selection.Meaningless as problem:
-        return dry_run(request, found, problem=str(problem))
-    return HttpResponseRedirect(reverse("ops:operation", args=[found.id]), status=303)
+        return dry_run(request, operation, problem=str(problem))
+    return HttpResponseRedirect(reverse("ops:operation", args=[operation.id]), status=303)
 
 
 @require_POST
@@ -205,15 +209,17 @@ def operation_abort(request: HttpRequest, operation_id: int) -> HttpResponse:
 @requires(OPERATE, APPROVE)
 def operation_approve(request: HttpRequest, operation_id: int) -> HttpResponse:
     """Let a second person agree."""
-    found = or_404(operations.operation_by_id(operation_id))
-    refusal = lifecycle.approve(found.id, actor=person_of(request), reason=_reason(request))
-    return _did(request, found, refusal, "You approved the operation. It starts in a few seconds.")
+    operation = or_404(operations.operation_by_id(operation_id))
+    refusal = lifecycle.approve(operation.id, actor=person_of(request), reason=_reason(request))
+    return _did(
+        request, operation, refusal, "You approved the operation. It starts in a few seconds."
+    )
 
 
 def _do(request: HttpRequest, operation_id: int, doing: Doing, message: str) -> HttpResponse:
-    found = or_404(operations.operation_by_id(operation_id))
-    refusal = doing(found.id, actor=user_of(request).get_username(), reason=_reason(request))
-    return _did(request, found, refusal, message)
+    operation = or_404(operations.operation_by_id(operation_id))
+    refusal = doing(operation.id, actor=user_of(request).get_username(), reason=_reason(request))
+    return _did(request, operation, refusal, message)
 
 
 def _reason(request: HttpRequest) -> str:
@@ -222,23 +228,23 @@ def _reason(request: HttpRequest) -> str:
 
 
 def _did(
-    request: HttpRequest, found: Operation, refusal: Refusal | None, message: str
+    request: HttpRequest, operation: Operation, refusal: Refusal | None, message: str
 ) -> HttpResponse:
     if refusal:
-        return _too_late(request, found, refusal)
-    return done(request, message, reverse("ops:operation", args=[found.id]))
+        return _too_late(request, operation, refusal)
+    return done(request, message, reverse("ops:operation", args=[operation.id]))
 
 
 def _too_late(
-    request: HttpRequest, found: Operation, refusal: Refusal = Refusal.CHANGED
+    request: HttpRequest, operation: Operation, refusal: Refusal = Refusal.CHANGED
 ) -> HttpResponse:
     changed = refusal is Refusal.CHANGED
     advice = "Your action changed nothing." if changed else f"{refusal.value.capitalize()}."
     return conflict(
         request,
-        what=f"operation {found.id}",
-        first=operations.last_action_on_operation(found.id) if changed else None,
+        what=f"operation {operation.id}",
+        first=operations.last_action_on_operation(operation.id) if changed else None,
         advice=advice,
-        back=(reverse("ops:operation", args=[found.id]), f"Back to operation {found.id}"),
+        back=(reverse("ops:operation", args=[operation.id]), f"Back to operation {operation.id}"),
         section="operations",
     )

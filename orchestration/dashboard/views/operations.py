@@ -67,25 +67,29 @@ def operation_list(request: HttpRequest) -> HttpResponse:
 @requires(OPERATE)
 def operation(request: HttpRequest, operation_id: int) -> HttpResponse:
     """Show a dry run, or how an operation stands, and what became of each of its items."""
-    found = or_404(operations.operation_by_id(operation_id))
-    if found.state == OperationState.DRAFT:
-        return dry_run(request, found)
-    return _progress(request, found)
+    operation = or_404(operations.operation_by_id(operation_id))
+    if operation.state == OperationState.DRAFT:
+        return dry_run(request, operation)
+    return _progress(request, operation)
 
 
 def dry_run(
-    request: HttpRequest, found: Operation, *, form: Confirmation | None = None, problem: str = ""
+    request: HttpRequest,
+    operation: Operation,
+    *,
+    form: Confirmation | None = None,
+    problem: str = "",
 ) -> HttpResponse:
     """Return the page of a dry run; with the form as it was sent, if it was."""
-    preview = found.preview
+    preview = operation.preview
     eligible = preview["eligible"]
-    first = "sample" if found.sample else "all"
+    first = "sample" if operation.sample else "all"
     form = form or Confirmation(
-        act=found.act, forced=found.forced, initial={"rate": DEFAULT_RATE, "first": first}
+        act=operation.act, forced=operation.forced, initial={"rate": DEFAULT_RATE, "first": first}
     )
     day = day_shown(request)
     context = {
-        "operation": found,
+        "operation": operation,
         "preview": preview,
         "form": form,
         "problem": problem,
@@ -93,8 +97,8 @@ def dry_run(
         "day": day,
         "approval": day.excess(eligible, preview["money"]),
         "stopped": preview["skipped"].get(Refusal.IRREVERSIBLE.value, 0),
-        "selection": _selection(request, found),
-        "may": may(request, found),
+        "selection": _selection(request, operation),
+        "may": may(request, operation),
         "now": clock.database_now(),
         "section": "operations",
     }
@@ -102,37 +106,37 @@ def dry_run(
     return render(request, "ops/operation_dry_run.html", context, status=status)
 
 
-def _progress(request: HttpRequest, found: Operation) -> HttpResponse:
+def _progress(request: HttpRequest, operation: Operation) -> HttpResponse:
     state = request.GET.get("state", "")
     after = request.GET.get("after", "")
     detail = operations.operation_detail(
-        found,
+        operation,
         state=state if state in ItemState.values else "",
         after=int(after) if after.isdecimal() and len(after) < 19 else None,
     )
     redactors = redactors_for(request, (item.task for item in detail.items))
     context = {
         "now": detail.now,
-        "operation": found,
+        "operation": operation,
         "detail": detail,
-        "summary": summary_of(found),
-        "bar": bar(found),
-        "selection": _selection(request, found),
+        "summary": summary_of(operation),
+        "bar": bar(operation),
+        "selection": _selection(request, operation),
         "items": [
-            (item, redactors.get(item.task_id), summary.label(found.act, item.state))
+            (item, redactors.get(item.task_id), summary.label(operation.act, item.state))
             for item in detail.items
         ],
         **_sole(detail, redactors),
-        "tabs": [("", "all", found.items), *_tabs(found)],
+        "tabs": [("", "all", operation.items), *_tabs(operation)],
         "state": state,
-        "items_query": urlencode({"operation": found.id, "state": state}),
-        "left": round(found.waiting / found.rate),
+        "items_query": urlencode({"operation": operation.id, "state": state}),
+        "left": round(operation.waiting / operation.rate),
         "word": Word(),
-        "may": may(request, found),
-        "unconfirmed": _counts_as_asker(request, found),
-        "can_go_on": found.sample is not None and found.ended_at is not None,
+        "may": may(request, operation),
+        "unconfirmed": _counts_as_asker(request, operation),
+        "can_go_on": operation.sample is not None and operation.ended_at is not None,
         "section": "operations",
-        "heading": f"{found.get_act_display()}, {found.get_state_display().lower()}",
+        "heading": f"{operation.get_act_display()}, {operation.get_state_display().lower()}",
     }
     return live(request, "ops/operation.html", "ops/_operation.html", context)
 
@@ -148,73 +152,73 @@ def _sole(
     return {"sole": item, "sole_redactor": redactors.get(item.task_id), "sole_change": change}
 
 
-def may(request: HttpRequest, found: Operation) -> dict[str, bool]:
+def may(request: HttpRequest, operation: Operation) -> dict[str, bool]:
     """Return what a user may do to an operation as it stands."""
     user = user_of(request)
     bulky = user.has_perm(BULK)
     return {
-        "begin": user.has_perms([BULK, *needed(Act(found.act), forced=found.forced)]),
-        "force": found.act == Act.UNDO and user.has_perms([BULK, *rights.FORCED]),
-        "pause": bulky and found.state == OperationState.RUNNING,
-        "resume": bulky and found.state == OperationState.PAUSED,
-        "abort": bulky and found.state in {OperationState.RUNNING, OperationState.PAUSED},
-        "take_back": bulky and found.state in {OperationState.WAITING, OperationState.APPROVAL},
-        "approve": _could_approve(request, found)
-        and lifecycle.is_second(found, person_of(request)),
+        "begin": user.has_perms([BULK, *needed(Act(operation.act), forced=operation.forced)]),
+        "force": operation.act == Act.UNDO and user.has_perms([BULK, *rights.FORCED]),
+        "pause": bulky and operation.state == OperationState.RUNNING,
+        "resume": bulky and operation.state == OperationState.PAUSED,
+        "abort": bulky and operation.state in {OperationState.RUNNING, OperationState.PAUSED},
+        "take_back": bulky and operation.state in {OperationState.WAITING, OperationState.APPROVAL},
+        "approve": _could_approve(request, operation)
+        and lifecycle.is_second(operation, person_of(request)),
     }
 
 
-def _could_approve(request: HttpRequest, found: Operation) -> bool:
-    return found.state == OperationState.APPROVAL and user_of(request).has_perm(APPROVE)
+def _could_approve(request: HttpRequest, operation: Operation) -> bool:
+    return operation.state == OperationState.APPROVAL and user_of(request).has_perm(APPROVE)
 
 
-def _counts_as_asker(request: HttpRequest, found: Operation) -> bool:
+def _counts_as_asker(request: HttpRequest, operation: Operation) -> bool:
     """Return whether a user cannot approve, although another account asked for it."""
-    other = user_of(request).pk != found.actor_user
+    other = user_of(request).pk != operation.actor_user
     return (
         other
-        and _could_approve(request, found)
-        and not lifecycle.is_second(found, person_of(request))
+        and _could_approve(request, operation)
+        and not lifecycle.is_second(operation, person_of(request))
     )
 
 
-def summary_of(found: Operation) -> str:
+def summary_of(operation: Operation) -> str:
     """Return how an operation stands in a sentence."""
-    return summary.sentence(found.act, found.counts, found.why)
+    return summary.sentence(operation.act, operation.counts, operation.why)
 
 
-def bar(found: Operation) -> list[tuple[str, float, float]]:
+def bar(operation: Operation) -> list[tuple[str, float, float]]:
     """Return the bar of an operation: (state, where it begins, how long), in percent."""
     parts, at = [], 0.0
     for state in PARTS:
-        share = 100 * getattr(found, state.value) / max(1, found.items)
+        share = 100 * getattr(operation, state.value) / max(1, operation.items)
         if share:
             parts.append((state.value, round(at, 3), round(share, 3)))
         at += share
     return parts
 
 
-def _selection(request: HttpRequest, found: Operation) -> tuple[str, str]:
+def _selection(request: HttpRequest, operation: Operation) -> tuple[str, str]:
     """Return what was selected, in words, and the address that shows it, if one does."""
-    if "query" in found.selection and not user_of(request).has_perm(SEE_PERSONAL):
+    if "query" in operation.selection and not user_of(request).has_perm(SEE_PERSONAL):
         return "all tasks that a search found", ""  # it may name whom they are for
-    if "query" in found.selection:
-        asked = QueryDict(found.selection["query"]).dict()
+    if "query" in operation.selection:
+        asked = QueryDict(operation.selection["query"]).dict()
         words = " ".join(str(value) for value in asked.values() if value)
-        address = f"{reverse('ops:tasks')}?{found.selection['query']}"
+        address = f"{reverse('ops:tasks')}?{operation.selection['query']}"
         return f"all tasks that match “{words}”" if words else "all tasks", address
-    if "incident" in found.selection:
-        title = found.incident.title if found.incident else "an incident"
+    if "incident" in operation.selection:
+        title = operation.incident.title if operation.incident else "an incident"
         return f"all failed steps of the incident “{title}”", ""
-    count = len(found.selection["tasks"])
+    count = len(operation.selection["tasks"])
     return f"{count:,} task{'' if count == 1 else 's'}, selected by hand", ""
 
 
-def _tabs(found: Operation) -> list[tuple[str, str, int]]:
+def _tabs(operation: Operation) -> list[tuple[str, str, int]]:
     return [
-        (state.value, summary.label(found.act, state.value), getattr(found, state.value))
+        (state.value, summary.label(operation.act, state.value), getattr(operation, state.value))
         for state in ItemState
-        if getattr(found, state.value)
+        if getattr(operation, state.value)
     ]
 
 

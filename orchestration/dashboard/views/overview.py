@@ -24,7 +24,7 @@ def overview(request: HttpRequest) -> HttpResponse:
         "now": seen.now,
         "seen": seen,
         "redacted": redacted,
-        "charts": [(one, drawing(one), rows(one)) for one in charts(seen.trends)],
+        "charts": [(chart, drawing(chart), rows(chart)) for chart in charts(seen.trends)],
         "steps": step_rows(seen.trends),
         "latency": latency(seen.trends),
         "ranges": RANGES.values(),

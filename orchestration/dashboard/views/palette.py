@@ -14,16 +14,16 @@ from .task_list import asking
 def palette(request: HttpRequest) -> HttpResponse:
     """Return what a text may mean, as JSON for the palette's list."""
     personal = user_of(request).has_perm(SEE_PERSONAL)
-    found = hits(request.GET.get("q", "")[:100], personal=personal)
+    matches = hits(request.GET.get("q", "")[:100], personal=personal)
     rows = [
-        {"kind": one.kind, "name": one.name, "note": one.note, "address": _address(one)}
-        for one in found
+        {"kind": hit.kind, "name": hit.name, "note": hit.note, "address": _address(hit)}
+        for hit in matches
     ]
     response = JsonResponse({"found": rows})
     response.headers["Cache-Control"] = "no-store"
     return response
 
 
-def _address(one: Hit) -> str:
-    address = reverse(f"ops:{one.route}", args=[one.key] if one.key is not None else [])
-    return f"{address}#{one.place}" if one.place else f"{address}{asking(one.query)}"
+def _address(hit: Hit) -> str:
+    address = reverse(f"ops:{hit.route}", args=[hit.key] if hit.key is not None else [])
+    return f"{address}#{hit.place}" if hit.place else f"{address}{asking(hit.query)}"

@@ -24,17 +24,17 @@ def priority(request: HttpRequest, task_id: UUID) -> HttpResponse:
     typed = request.POST if request.method == "POST" else None
     form = Prioritizing(typed, initial={"seen": task.priority, "priority": task.priority})
     if form.is_valid():
-        wanted = form.cleaned_data["priority"]
+        level = form.cleaned_data["priority"]
         refusal = prioritize(
             task.id,
-            wanted,
+            level,
             actor=user_of(request).get_username(),
             reason=form.cleaned_data["reason"],
             seen=form.cleaned_data["seen"],
         )
         if refusal is None:
             queues.ring_after_commit(queues.SCHEDULER)
-            return done(request, f"The priority is now {wanted}.", to_task(task)[0])
+            return done(request, f"The priority is now {level}.", to_task(task)[0])
         return _refused(request, task, refusal)
     return act_page(
         request,

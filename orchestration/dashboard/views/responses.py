@@ -16,14 +16,14 @@ from .in_place import htmx
 from .permissions import user_of
 
 COMMAND = "manage.py tasks"
-Found = TypeVar("Found")
+Value = TypeVar("Value")
 
 
-def or_404(found: Found | None) -> Found:
+def or_404(value: Value | None) -> Value:
     """Return what was found; answer with 404 if nothing was."""
-    if found is None:
+    if value is None:
         raise Http404
-    return found
+    return value
 
 
 def done(request: HttpRequest, sentence: str, to: str) -> HttpResponse:

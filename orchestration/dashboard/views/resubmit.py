@@ -94,18 +94,18 @@ def _change(
     request: HttpRequest, step: Step, form: ChangedResubmission, payload: PayloadForm
 ) -> HttpResponse | None:
     """Do it; return the answer, or None with an error in a form."""
-    wanted = form.cleaned_data
-    if step.in_doubt and not wanted["nothing_done"] and payload.value != step.request:
+    cleaned = form.cleaned_data
+    if step.in_doubt and not cleaned["nothing_done"] and payload.value != step.request:
         form.add_error("nothing_done", Refusal.IN_DOUBT.value.capitalize() + ".")
         return None
     try:
         answer = single.change(
             step,
-            attempt=wanted["attempt"],
+            attempt=cleaned["attempt"],
             actor=person_of(request),
-            reason=wanted["reason"],
+            reason=cleaned["reason"],
             request=payload.value,
-            nothing_done=wanted["nothing_done"],
+            nothing_done=cleaned["nothing_done"],
         )
     except payload_schemas.Invalid as error:
         payload.add_error("payload", str(error))
@@ -114,7 +114,7 @@ def _change(
         form.add_error("nothing_done", answer.value.capitalize() + ".")
         return None
     if answer is not None:
-        return _answered(request, step, wanted["attempt"], answer)
+        return _answered(request, step, cleaned["attempt"], answer)
     changed = " with a changed input" if payload.value != step.request else ""
     return done(request, f"“{step.name}” was resubmitted{changed}.", to_task(step.task)[0])
 
@@ -152,20 +152,20 @@ def _mark_done(
     request: HttpRequest, step: Step, form: ByHand, payload: PayloadForm
 ) -> HttpResponse | None:
     """Do it; return the answer, or None with an error in a form."""
-    wanted = form.cleaned_data
+    cleaned = form.cleaned_data
     try:
         answer = single.done_by_hand(
             step,
-            attempt=wanted["attempt"],
+            attempt=cleaned["attempt"],
             actor=person_of(request),
-            reason=wanted["reason"],
+            reason=cleaned["reason"],
             result=payload.value,
         )
     except single.NotShown as error:
         payload.add_error("payload", f"{error}.".capitalize())
         return None
     if answer is not None:
-        return _answered(request, step, wanted["attempt"], answer)
+        return _answered(request, step, cleaned["attempt"], answer)
     return done(request, f"“{step.name}” is marked as done.", to_task(step.task)[0])
 
 

@@ -69,18 +69,18 @@ def _page(request: HttpRequest, form: StartForm, *, refusal: str, **context: Any
 def _started(
     request: HttpRequest, workflow: Workflow, form: StartForm, data: Any, **options: Any
 ) -> HttpResponse:
-    wanted = form.cleaned_data
+    cleaned = form.cleaned_data
     with transaction.atomic():
         fresh = by_hand.start(
             workflow.name,
-            wanted["reference"],
+            cleaned["reference"],
             data,
             actor=user_of(request).get_username(),
-            reason=wanted["reason"],
+            reason=cleaned["reason"],
             **options,
         )
     words = "The task was started." if fresh else "This form was sent before: it started one task."
-    return done(request, words, reverse("ops:started", args=[workflow.name, wanted["reference"]]))
+    return done(request, words, reverse("ops:started", args=[workflow.name, cleaned["reference"]]))
 
 
 @require_safe

@@ -85,10 +85,10 @@ def address(request: HttpRequest, step: Step) -> str:
 
 
 def _address(request: HttpRequest, step: Step, name: str) -> str:
-    kept = {
+    query = {
         name: request.GET[name] for name in ("in", "incident", "columns") if name in request.GET
     }
-    return f"{reverse(f'ops:{name}', args=[step.id])}?{urlencode(kept)}"
+    return f"{reverse(f'ops:{name}', args=[step.id])}?{urlencode(query)}"
 
 
 @require_safe

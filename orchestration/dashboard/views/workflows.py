@@ -17,7 +17,7 @@ def workflows(request: HttpRequest) -> HttpResponse:
     context = {
         "now": seen.now,
         "seen": seen,
-        "drawn": [(one, graph(one)) for one in seen.workflows],
+        "drawn": [(shape, graph(shape)) for shape in seen.workflows],
         "may_hold": user_of(request).has_perm(HOLD),
         "may_start": user_of(request).has_perm(START),
         "section": "workflows",
