@@ -8,7 +8,7 @@ from django.utils.dateparse import parse_datetime
 
 def moment(text: str) -> datetime:
     """Return the moment that an option gives, in this installation's time zone unless it names one."""
-    found = parse_datetime(text)
-    if found is None:
+    parsed = parse_datetime(text)
+    if parsed is None:
         raise ValueError(text)
-    return found if timezone.is_aware(found) else timezone.make_aware(found)
+    return parsed if timezone.is_aware(parsed) else timezone.make_aware(parsed)

@@ -75,31 +75,31 @@ def find(moment: datetime, report: Callable[[str], None]) -> Findings:
 
 
 def act(
-    found: Findings, moment: datetime, report: Callable[[str], None], *, actor: str
+    findings: Findings, moment: datetime, report: Callable[[str], None], *, actor: str
 ) -> Reconciled:
     """Settle what was found; what fails is left, and another run tries it again."""
     done = Reconciled()
-    if found.adoptable:
-        _adopt(found, done)
-        found = find(moment, report)  # what was done for them is of tasks that are known, now
-    _doubt(found, moment, done, actor)
-    for task in found.undone:
+    if findings.adoptable:
+        _adopt(findings, done)
+        findings = find(moment, report)  # what was done for them is of tasks that are known, now
+    _doubt(findings, moment, done, actor)
+    for task in findings.undone:
         refusal = undo(task, actor=actor, reason=f"{REASON}: it was undone meanwhile", force=True)
         done.undone += refusal is None
         if refusal is not None:
             done.left.append(f"{task}: was undone meanwhile; here {refusal.value}")
-    if found.undone:
+    if findings.undone:
         _doubt(find(moment, report), moment, done, actor)  # their undos were done, too
-    _take_back(found.gone, done)
+    _take_back(findings.gone, done)
     return done
 
 
-def _adopt(found: Findings, done: Reconciled) -> None:
+def _adopt(findings: Findings, done: Reconciled) -> None:
     """Take the submissions of lost tasks that are here again, each under its task's old id.
 
     Their steps are repeated under the same keys then.
     """
-    for lost in found.adoptable:
+    for lost in findings.adoptable:
         try:
             done.adopted += submission.adopt(lost.workflow, lost.reference, lost.id)
         except Exception as error:  # its application's hook may raise anything; others go on
@@ -107,12 +107,12 @@ def _adopt(found: Findings, done: Reconciled) -> None:
             done.left.append(f"{lost.reference}: {type(error).__name__}: {sql.first_line(error)}")
 
 
-def _doubt(found: Findings, moment: datetime, done: Reconciled, actor: str) -> None:
+def _doubt(findings: Findings, moment: datetime, done: Reconciled, actor: str) -> None:
     """Have steps go on as ones that may have been done, those in error too."""
-    done.doubted += len(found.steps)
-    for some in _batches(list(found.steps.items())):
-        doubt(dict(some), moment, actor=actor, reason=REASON)
-    if still := resume(found.steps, actor=actor, reason=REASON):
+    done.doubted += len(findings.steps)
+    for batch in _batches(list(findings.steps.items())):
+        doubt(dict(batch), moment, actor=actor, reason=REASON)
+    if still := resume(findings.steps, actor=actor, reason=REASON):
         done.left.append(f"{still} steps stay in error: see their alerts")
 
 
@@ -130,9 +130,9 @@ def _take_back(gone: Sequence[LostTask], done: Reconciled) -> None:
         undos.append(sent)
         standing.append(stays)
     troubles = take_back(undos)
-    for some in _batches(list(zip(gone, undos, standing, troubles, strict=True))):
-        alerts.raise_all([_alert(lost, stays, trouble) for lost, _, stays, trouble in some])
-        for lost, sent, _, trouble in some:
+    for batch in _batches(list(zip(gone, undos, standing, troubles, strict=True))):
+        alerts.raise_all([_alert(lost, stays, trouble) for lost, _, stays, trouble in batch])
+        for lost, sent, _, trouble in batch:
             done.taken_back += 0 if trouble else len(sent)
             if trouble:
                 done.left.append(f"{lost.reference or lost.id}: {trouble}")
@@ -144,8 +144,11 @@ def _undos(lost: LostTask, policies: Mapping[str, Policy]) -> tuple[list[Undo], 
     """Return the undos of what stands of a lost task, last step first, and what has none."""
     sent: list[tuple[int, Undo]] = []
     stays = []
-    keys = {one.step: step_key(lost.id, one.step, "do", one.generation) for one in lost.effects}
-    results = {one.step: one.result or {} for one in lost.effects}
+    keys = {
+        effect.step: step_key(lost.id, effect.step, "do", effect.generation)
+        for effect in lost.effects
+    }
+    results = {effect.step: effect.result or {} for effect in lost.effects}
     for effect in lost.effects:
         place, step = _declared(effect)
         if step is None or step.undo in {None, UNDECLARED}:
@@ -160,19 +163,19 @@ def _undos(lost: LostTask, policies: Mapping[str, Policy]) -> tuple[list[Undo], 
         sent.append(
             (place, (effect.agent, policy.time_allowed, _request(lost, step, payload, policy)))
         )
-    return [one for _, one in sorted(sent, key=lambda pair: -pair[0])], stays
+    return [call for _, call in sorted(sent, key=lambda pair: -pair[0])], stays
 
 
 def _declared(effect: Effect) -> tuple[int, Step | None]:
     """Return the declaration of a step and its place, if all workflows that have it agree on its undo."""
-    found = [
+    declarations = [
         (place, step)
         for workflow in registry.workflows.values()
         for place, step in enumerate(workflow.steps)
         if (step.agent, step.name) == (effect.agent, effect.step)
     ]
-    undos = {(step.undo, repr(step.undo_request)) for _, step in found}
-    return found[0] if len(undos) == 1 else (0, None)
+    undos = {(step.undo, repr(step.undo_request)) for _, step in declarations}
+    return declarations[0] if len(undos) == 1 else (0, None)
 
 
 def _request(lost: LostTask, step: Step, payload: dict[str, object], policy: Policy) -> Request:

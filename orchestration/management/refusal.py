@@ -19,14 +19,14 @@ def guarded(command: str) -> type[BaseCommand]:
     class Guarded(theirs):  # type: ignore[misc]
         """Refuses the engine's queues."""
 
-        def handle(self, *given: str, **options: Any) -> None:
+        def handle(self, *arguments: str, **options: Any) -> None:
             """Run RQ's command, unless a queue is the engine's."""
             known = queue_names.declared()
-            if reserved := [name for name in known if name in {*given, options.get("queue")}]:
+            if reserved := [name for name in known if name in {*arguments, options.get("queue")}]:
                 raise CommandError(
                     f"{command} cannot serve {', '.join(reserved)}, the engine's own: "
                     f"manage.py work {' '.join(reserved)}"
                 )
-            super().handle(*given, **options)
+            super().handle(*arguments, **options)
 
     return Guarded

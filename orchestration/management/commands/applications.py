@@ -111,8 +111,8 @@ class Command(BaseCommand):
         return {"revoked": token}
 
     def _redeliver(self, name: str, **_: Any) -> Any:
-        wanted = DeadLetterFilter(kind=Kind.STATUS, name=self._named(name).name)
-        return {"delivered again": actions.retry(wanted, by=getpass.getuser())}
+        filters = DeadLetterFilter(kind=Kind.STATUS, name=self._named(name).name)
+        return {"delivered again": actions.retry(filters, by=getpass.getuser())}
 
     def _off(self, name: str, **_: Any) -> Any:
         return self._switch(name, active=False)
@@ -125,10 +125,10 @@ class Command(BaseCommand):
         return {"name": name, "active": active}
 
     def _named(self, name: str) -> Application:
-        found = Application.objects.filter(name=name).first()
-        if found is None:
+        application = Application.objects.filter(name=name).first()
+        if application is None:
             names = Application.objects.values_list("name", flat=True)
             raise CommandError(
                 f"unknown application {name!r}{registry.suggest(name, names)}", returncode=1
             )
-        return found
+        return application

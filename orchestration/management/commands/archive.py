@@ -41,10 +41,10 @@ class Command(BaseCommand):
         """Write, or put back, and print each file."""
         if not (path := options["folder"] or settings.ARCHIVE_DIR):
             raise CommandError("Name a folder, or set ARCHIVE_DIR.", returncode=2)
-        wanted = options["workflow"]
-        if wanted and wanted not in registry.workflows:
+        workflow = options["workflow"]
+        if workflow and workflow not in registry.workflows:
             raise CommandError(
-                f"there is no workflow {wanted!r}{registry.suggest(wanted, registry.workflows)}",
+                f"there is no workflow {workflow!r}{registry.suggest(workflow, registry.workflows)}",
                 returncode=2,
             )
         try:
@@ -52,7 +52,7 @@ class Command(BaseCommand):
                 total = archive.restore(Path(path), self.stderr.write)
                 self.stdout.write(f"{total:,} tasks were put back")
                 return
-            workflows = [wanted] if wanted else sorted(registry.workflows)
+            workflows = [workflow] if workflow else sorted(registry.workflows)
             total = archive.archive(Path(path), options["before"], workflows, self.stderr.write)
         except (Damaged, Exists, OSError) as error:
             raise CommandError(str(error), returncode=1) from error

@@ -56,11 +56,11 @@ class Command(BaseCommand):
             raise SystemExit(1)
 
     def _print(self, result: runner.AuditResult) -> None:
-        for one in result.violations:
-            name = check.INVARIANTS[one.invariant]
+        for violation in result.violations:
+            name = check.INVARIANTS[violation.invariant]
             self.stdout.write(
-                f"{one.reference}: {one.problem}\n"
-                f"  breaks invariant {one.invariant}: {name}\n  remedy: {one.remedy}"
+                f"{violation.reference}: {violation.problem}\n"
+                f"  breaks invariant {violation.invariant}: {name}\n  remedy: {violation.remedy}"
             )
         what = len(result.violations) or "no"
         self.stdout.write(f"{result.tasks:,} tasks in {result.seconds:.1f} s: {what} violations")

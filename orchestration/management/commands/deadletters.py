@@ -61,46 +61,48 @@ class Command(BaseCommand):
 
     def handle(self, *_: Any, act: str, **options: Any) -> None:
         """Run the action, and print its result as JSON."""
-        wanted = DeadLetterFilter(
+        filters = DeadLetterFilter(
             **{name: options[name] for name in ("kind", "name", "state")}, id=options.get("id")
         )
-        result = getattr(self, f"_{act}")(wanted, **options)
+        result = getattr(self, f"_{act}")(filters, **options)
         self.stdout.write(json.dumps(result, indent=2, default=str))
 
-    def _list(self, wanted: DeadLetterFilter, *, limit: int, **_: Any) -> Any:
-        page = dead_letters.letters(wanted, personal=True, limit=limit)
+    def _list(self, filters: DeadLetterFilter, *, limit: int, **_: Any) -> Any:
+        page = dead_letters.letters(filters, personal=True, limit=limit)
         if page.total > len(page.rows):
             more = "more than " if page.total > agent_facts.CAP else ""
             count = min(page.total, agent_facts.CAP)
             self.stderr.write(f"the newest {len(page.rows)} of {more}{count}; see --limit")
         return [asdict(row) for row in page.rows]
 
-    def _retry(self, wanted: DeadLetterFilter, *, actor: str, reason: str, **options: Any) -> Any:
-        self._check(wanted, everything=options["all"])
-        return {"retried": self._some(actions.retry(wanted, by=actor, reason=reason), wanted)}
+    def _retry(self, filters: DeadLetterFilter, *, actor: str, reason: str, **options: Any) -> Any:
+        self._check(filters, everything=options["all"])
+        return {"retried": self._counted(actions.retry(filters, by=actor, reason=reason), filters)}
 
-    def _close(self, wanted: DeadLetterFilter, *, actor: str, reason: str, **options: Any) -> Any:
-        self._check(wanted, everything=options["all"])
-        return {"closed": self._some(actions.close(wanted, by=actor, reason=reason), wanted)}
+    def _close(self, filters: DeadLetterFilter, *, actor: str, reason: str, **options: Any) -> Any:
+        self._check(filters, everything=options["all"])
+        return {"closed": self._counted(actions.close(filters, by=actor, reason=reason), filters)}
 
-    def _check(self, wanted: DeadLetterFilter, *, everything: bool) -> None:
-        if wanted.id is not None and not wanted.kind:
+    def _check(self, filters: DeadLetterFilter, *, everything: bool) -> None:
+        if filters.id is not None and not filters.kind:
             raise CommandError("give its --kind: each kind has its own numbers")
-        narrowed = wanted.id is not None or wanted.kind or wanted.name or wanted.state
+        narrowed = filters.id is not None or filters.kind or filters.name or filters.state
         if bool(narrowed) == everything:
             raise CommandError("say which: an id, --kind, --name or --state; or --all")
 
-    def _some(self, count: int, wanted: DeadLetterFilter) -> int:
+    def _counted(self, count: int, filters: DeadLetterFilter) -> int:
         if count:
             return count
-        if wanted.id is not None:
+        if filters.id is not None:
             raise CommandError(
-                f"{wanted.kind} {wanted.id} is not a dead letter, or another one has its reference"
+                f"{filters.kind} {filters.id} is not a dead letter, or another one has its reference"
                 " (a closed one is retried with --state closed)",
                 returncode=1,
             )
         known = [*registry.workflows, *registry.receivers]
         hint = (
-            registry.suggest(wanted.name, known) if wanted.name and wanted.name not in known else ""
+            registry.suggest(filters.name, known)
+            if filters.name and filters.name not in known
+            else ""
         )
         raise CommandError(f"unknown dead letter{hint}", returncode=1)

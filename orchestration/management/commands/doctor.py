@@ -18,7 +18,7 @@ from orchestration.doctor import (  # noqa: F401 - imported, they count
 )
 
 # whose silence leaves most of the others' questions open
-ESSENTIAL = {f"{one.subject.name}.{subjects.UNREACHABLE}" for one in (database, redis)}
+ESSENTIAL = {f"{module.subject.name}.{subjects.UNREACHABLE}" for module in (database, redis)}
 
 
 class Command(BaseCommand):
@@ -43,31 +43,36 @@ class Command(BaseCommand):
         """Examine everything at once, and print what was found, the worst first."""
         autodiscover_modules("doctor")
         began = time.monotonic()
-        found = [one for one in subjects.examine(seconds) if not one.is_silenced()]
+        messages = [message for message in subjects.examine(seconds) if not message.is_silenced()]
         took = time.monotonic() - began
         if options["json"]:
-            self._print_json(found, took)
+            self._print_json(messages, took)
         else:
-            self._print(found, took)
-        if ESSENTIAL & {one.id for one in found}:
+            self._print(messages, took)
+        if ESSENTIAL & {message.id for message in messages}:
             raise SystemExit(2)
-        if any(one.level >= WARNING for one in found):
+        if any(message.level >= WARNING for message in messages):
             raise SystemExit(1)
 
-    def _print_json(self, found: list[CheckMessage], took: float) -> None:
+    def _print_json(self, messages: list[CheckMessage], took: float) -> None:
         findings = [
-            {"id": one.id, "level": _level(one), "problem": str(one.msg), "remedy": one.hint or ""}
-            for one in found
+            {
+                "id": message.id,
+                "level": _level(message),
+                "problem": str(message.msg),
+                "remedy": message.hint or "",
+            }
+            for message in messages
         ]
         result = {"seconds": round(took, 2), "findings": findings}
         self.stdout.write(json.dumps(result, indent=2, ensure_ascii=False))
 
-    def _print(self, found: list[CheckMessage], took: float) -> None:
-        for one in found:
-            self.stdout.write(f"{_level(one):<8}{one.id}: {one.msg}")
-            if one.hint:
-                self.stdout.write(f"        remedy: {one.hint}")
-        levels = [_level(one) for one in found]
+    def _print(self, messages: list[CheckMessage], took: float) -> None:
+        for message in messages:
+            self.stdout.write(f"{_level(message):<8}{message.id}: {message.msg}")
+            if message.hint:
+                self.stdout.write(f"        remedy: {message.hint}")
+        levels = [_level(message) for message in messages]
         counts = ", ".join(f"{levels.count(name)} {name}s" for name in ("error", "warning", "note"))
         self.stdout.write(f"Looked for {took:.1f} s: {counts}")
 

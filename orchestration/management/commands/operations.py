@@ -79,13 +79,13 @@ class Command(BaseCommand):
                 ("abort", "send nothing more; before it began: take it back whole"),
             )
         ]
-        for one in (show, *acts):
-            one.add_argument("operation", type=int)
-        for one in (start, *acts):
-            one.add_argument("--reason", default="", help="kept in the history")
-            one.add_argument("--actor", default=getpass.getuser(), help="who you are")
-        for one in (start, listing, show, *acts):
-            one.add_argument("--json", action="store_true", help="answer in JSON")
+        for subparser in (show, *acts):
+            subparser.add_argument("operation", type=int)
+        for subparser in (start, *acts):
+            subparser.add_argument("--reason", default="", help="kept in the history")
+            subparser.add_argument("--actor", default=getpass.getuser(), help="who you are")
+        for subparser in (start, listing, show, *acts):
+            subparser.add_argument("--json", action="store_true", help="answer in JSON")
 
     def handle(self, *_: Any, what: str, **options: Any) -> None:
         """Run the action, and print its result."""
@@ -113,9 +113,9 @@ class Command(BaseCommand):
         draft = lifecycle.draft(
             Act(act), selection, chosen, actor=actor, incident=options["incident"]
         )
-        wanted = {name: options[name] for name in ("reason", "rate", "sample")}
+        arguments = {name: options[name] for name in ("reason", "rate", "sample")}
         terms = lifecycle.Terms(result=options["result"])
-        refusal = lifecycle.confirm(draft.id, chosen, actor=actor, terms=terms, **wanted)
+        refusal = lifecycle.confirm(draft.id, chosen, actor=actor, terms=terms, **arguments)
         if refusal:
             draft.delete()
             raise CommandError(refusal.value)
@@ -177,7 +177,7 @@ def _selection(
             raise CommandError(f"there is no incident {incident}")
         return {"incident": incident}
     try:
-        return {"tasks": [str(UUID(one)) for one in task or ()]}
+        return {"tasks": [str(UUID(text)) for text in task or ()]}
     except ValueError as error:
         raise CommandError("a task's id is a UUID", returncode=2) from error
 

@@ -71,18 +71,18 @@ class Command(BaseCommand):
                 returncode=2,
             )
         try:
-            found = reconciliation.find(when, self.stderr.write)
-            self._say(found, when)
+            findings = reconciliation.find(when, self.stderr.write)
+            self._say(findings, when)
             done = reconciliation.Reconciled()
             if act:
-                done = reconciliation.act(found, when, self.stderr.write, actor=actor)
+                done = reconciliation.act(findings, when, self.stderr.write, actor=actor)
         except snapshot.Unreadable as error:
             raise CommandError(f"{error}\nIs the partner up?", returncode=2) from error
         if act:
             self._print(done)
         if options["json"]:
-            self.stdout.write(json.dumps(_as_json(found, done), indent=2, default=str))
-        if done.left or (found and not act):
+            self.stdout.write(json.dumps(_as_json(findings, done), indent=2, default=str))
+        if done.left or (findings and not act):
             raise SystemExit(1)
 
     def _print(self, done: reconciliation.Reconciled) -> None:
@@ -90,38 +90,39 @@ class Command(BaseCommand):
             f"Done: {done.adopted} submissions became tasks, {done.doubted} steps in doubt go on under "
             f"their keys, {done.undone} tasks are undone, {done.taken_back} effects were taken back."
         )
-        for one in done.left:
-            self.stderr.write(f"Left: {one}")
+        for problem in done.left:
+            self.stderr.write(f"Left: {problem}")
 
-    def _say(self, found: Findings, when: datetime) -> None:
+    def _say(self, findings: Findings, when: datetime) -> None:
         self.stderr.write(f"Since {when:%Y-%m-%d %H:%M:%S %Z}:")
         self.stderr.write(
-            f"{len(found.steps)} steps of {len(found.tasks)} tasks were done, or may have been: they are "
-            "repeated under the same keys"
+            f"{len(findings.steps)} steps of {len(findings.tasks)} tasks were done, or may have been: they "
+            "are repeated under the same keys"
         )
-        self.stderr.write(f"{len(found.undone)} tasks were undone: they are undone here")
+        self.stderr.write(f"{len(findings.undone)} tasks were undone: they are undone here")
         self.stderr.write(
-            f"{len(found.adoptable)} tasks are lost, and their submissions are here: they get their old ids"
+            f"{len(findings.adoptable)} tasks are lost, and their submissions are here: they get their old "
+            "ids"
         )
         self.stderr.write(
-            f"{len(found.gone)} tasks are lost: what was done for them is taken back where it can be"
+            f"{len(findings.gone)} tasks are lost: what was done for them is taken back where it can be"
         )
-        for lost in found.gone:
-            steps = ", ".join(f"{one.step} ({one.agent})" for one in lost.effects)
+        for lost in findings.gone:
+            steps = ", ".join(f"{effect.step} ({effect.agent})" for effect in lost.effects)
             self.stdout.write(f"{lost.reference or lost.id}: {steps or 'nothing stands'}")
-        if found.unlisted:
+        if findings.unlisted:
             self.stderr.write(
-                f"Without a ledger: {', '.join(found.unlisted)}. Every open step there counts as in "
+                f"Without a ledger: {', '.join(findings.unlisted)}. Every open step there counts as in "
                 "doubt; look there for what was done for lost tasks."
             )
 
 
-def _as_json(found: Findings, done: reconciliation.Reconciled) -> dict[str, Any]:
+def _as_json(findings: Findings, done: reconciliation.Reconciled) -> dict[str, Any]:
     return {
-        "steps": len(found.steps),
-        "undone": list(found.undone),
-        "adoptable": [asdict(task) for task in found.adoptable],
-        "lost": [asdict(task) for task in found.gone],
-        "unlisted": list(found.unlisted),
+        "steps": len(findings.steps),
+        "undone": list(findings.undone),
+        "adoptable": [asdict(task) for task in findings.adoptable],
+        "lost": [asdict(task) for task in findings.gone],
+        "unlisted": list(findings.unlisted),
         "left": done.left,
     }

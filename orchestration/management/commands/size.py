@@ -41,30 +41,33 @@ class Command(BaseCommand):
     def handle(self, *_: Any, **options: Any) -> None:
         """Calculate and print."""
         load = Load(**{field.name: options[field.name] for field in fields(Load)})
-        found = size(load)
+        result = size(load)
         if options["json"]:
-            self.stdout.write(json.dumps(asdict(found), indent=2))
+            self.stdout.write(json.dumps(asdict(result), indent=2))
             return
-        for name, value in _lines(found):
+        for name, value in _lines(result):
             self.stdout.write(f"{name:<28}{value}")
-        for sentence in found.advice:
+        for sentence in result.advice:
             self.stdout.write(f"- {sentence}")
 
 
-def _lines(found: Size) -> list[tuple[str, str]]:
+def _lines(result: Size) -> list[tuple[str, str]]:
     return [
-        ("tasks/s", f"{found.tasks_per_second:,.0f}"),
+        ("tasks/s", f"{result.tasks_per_second:,.0f}"),
         *(
             (f"cores of {name}", f"{cores:.1f}, each {BUSY:.0%} busy")
-            for name, cores in found.cores.items()
+            for name, cores in result.cores.items()
         ),
-        *((name, text.format(found)) for name, text in ROWS),
-        ("stored for a task", _bytes(found.bytes_per_task)),
-        ("WAL of a task", _bytes(found.wal_per_task)),
-        ("WAL", f"{_bytes(found.wal_per_second)}/s at the peak, {_bytes(found.wal_per_day)} a day"),
-        ("disk", f"{_bytes(found.disk_per_month)} a month, {_bytes(found.disk)} in all"),
-        ("Redis", _bytes(found.redis_bytes)),
-        ("one gate", f"{found.gate_limit:,.0f} steps/s of one agent at most"),
+        *((name, text.format(result)) for name, text in ROWS),
+        ("stored for a task", _bytes(result.bytes_per_task)),
+        ("WAL of a task", _bytes(result.wal_per_task)),
+        (
+            "WAL",
+            f"{_bytes(result.wal_per_second)}/s at the peak, {_bytes(result.wal_per_day)} a day",
+        ),
+        ("disk", f"{_bytes(result.disk_per_month)} a month, {_bytes(result.disk)} in all"),
+        ("Redis", _bytes(result.redis_bytes)),
+        ("one gate", f"{result.gate_limit:,.0f} steps/s of one agent at most"),
     ]
 
 

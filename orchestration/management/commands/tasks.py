@@ -55,10 +55,10 @@ def task_id(text: str) -> UUID:
         return UUID(text)
     except ValueError:
         workflow, _slash, reference = text.partition("/")
-    found = task_named(workflow, reference)
-    if found is None:
+    task = task_named(workflow, reference)
+    if task is None:
         raise ArgumentTypeError(f"{text!r} is neither a task's id nor workflow/reference of one")
-    return found.id
+    return task.id
 
 
 class Command(BaseCommand):
@@ -71,8 +71,8 @@ class Command(BaseCommand):
         parser.formatter_class = RawDescriptionHelpFormatter
         parser.epilog = EXAMPLES
         acts = parser.add_subparsers(dest="act", required=True)
-        found = acts.add_parser("list", help="the newest tasks")
-        found.add_argument("--state", choices=TaskState.values)
+        listing = acts.add_parser("list", help="the newest tasks")
+        listing.add_argument("--state", choices=TaskState.values)
         for name, what in (("show", "one task"), ("preview", "what an undo of it would do")):
             acts.add_parser(name, help=what).add_argument("task", type=task_id, help=A_TASK)
         waited = acts.add_parser("wait", help="wait for the end of a task that was submitted")
@@ -126,15 +126,15 @@ class Command(BaseCommand):
         return list(rows.values("id", "workflow", "reference", "state", "created_at"))
 
     def _show(self, task: UUID, **_: Any) -> Any:
-        found = Task.objects.filter(id=task).values("id", "workflow", "reference", "state").first()
-        if found is None:
+        row = Task.objects.filter(id=task).values("id", "workflow", "reference", "state").first()
+        if row is None:
             return Refusal.NO_SUCH_TASK
         columns = (
             *("id", "name", "direction", "agent", "process_state", "attempt", "failure_count"),
             *("in_doubt", "error_code", "error_message", "request", "result"),
         )
         return {
-            **found,
+            **row,
             "steps": list(Step.objects.filter(task=task).order_by("id").values(*columns)),
         }
 
@@ -142,24 +142,25 @@ class Command(BaseCommand):
         """Return the state of a task once it goes no further by itself."""
         self._known(registry.workflows, "workflow", workflow)
         deadline = time.monotonic() + seconds
-        while (found := progress(workflow, reference)) is None or found.state in LIVE_TASK_STATES:
+        while (status := progress(workflow, reference)) is None or status.state in LIVE_TASK_STATES:
             if set_aside(workflow, reference):
                 raise CommandError("its submission was set aside: the alerts say why")
             if time.monotonic() > deadline:
-                where = f"it is {found.state}" if found else "no submission process has taken it"
+                where = f"it is {status.state}" if status else "no submission process has taken it"
                 raise CommandError(f"it has not come to its end after {seconds:g} s: {where}")
             time.sleep(LOOK)
-        steps = {step.name: step.state for step in found.steps if step.direction == Direction.DO}
+        steps = {step.name: step.state for step in status.steps if step.direction == Direction.DO}
         task = task_named(workflow, reference)
-        if task and found.state == TaskState.ERROR:
+        if task and status.state == TaskState.ERROR:
             raise CommandError(self._why_in_error(task.id))
-        return {"task": task and task.id, "state": found.state, "steps": steps}
+        return {"task": task and task.id, "state": status.state, "steps": steps}
 
     def _why_in_error(self, task: UUID) -> str:
         """Return what each failed step of a task says."""
         failed = Step.objects.filter(task=task, process_state=StepState.ERROR).order_by("id")
         why = (
-            f"step {one.id}, {one.name}, {one.error_code}: {one.error_message}" for one in failed
+            f"step {step.id}, {step.name}, {step.error_code}: {step.error_message}"
+            for step in failed
         )
         return f"task {task} is in error: {'; '.join(why)}"
 
@@ -167,19 +168,19 @@ class Command(BaseCommand):
         return undo_preview.undo_preview(task) or Refusal.NO_SUCH_TASK
 
     def _undo(self, task: UUID, *, actor: str, reason: str, force: bool, **_: Any) -> Any:
-        found = Task.objects.filter(id=task).first()
-        if found is None:
+        row = Task.objects.filter(id=task).first()
+        if row is None:
             return Refusal.NO_SUCH_TASK
-        answer = single.undo(found, actor=Person(name=actor), reason=reason, force=force)
+        answer = single.undo(row, actor=Person(name=actor), reason=reason, force=force)
         return self._answer(answer, "the undo has begun")
 
     def _resubmit(
         self, step: int, *, actor: str, reason: str, request: Any, nothing_done: bool, **_: Any
     ) -> Any:
-        found = self._step(step)
+        row = self._step(step)
         answer = self._valid(
-            single.change, found, attempt=self._failed(step), actor=Person(name=actor),
-            reason=reason, request=found.request if request is None else request,
+            single.change, row, attempt=self._failed(step), actor=Person(name=actor),
+            reason=reason, request=row.request if request is None else request,
             nothing_done=nothing_done,
         )  # fmt: skip
         return self._answer(answer, "resubmitted")
@@ -206,11 +207,11 @@ class Command(BaseCommand):
         return made if isinstance(made, Refusal) else {"hold": made.id, "held": made.target}
 
     def _holds(self, **_: Any) -> Any:
-        found = Hold.objects.filter(until=None).order_by("id")
+        holds = Hold.objects.filter(until=None).order_by("id")
         return [
-            {"hold": one.id, "held": one.target, "cause": one.cause, "reason": one.reason,
-             "actor": one.actor, "since": one.since}
-            for one in found
+            {"hold": hold.id, "held": hold.target, "cause": hold.cause, "reason": hold.reason,
+             "actor": hold.actor, "since": hold.since}
+            for hold in holds
         ]  # fmt: skip
 
     def _release(self, *, actor: str, reason: str, **options: Any) -> Any:
@@ -258,10 +259,10 @@ class Command(BaseCommand):
         return answer or {"done": done}
 
     def _step(self, step: int) -> Step:
-        found = Step.objects.select_related("task").filter(id=step).first()
-        if found is None:
+        row = Step.objects.select_related("task").filter(id=step).first()
+        if row is None:
             raise CommandError(Refusal.NO_SUCH_STEP.value)
-        return found
+        return row
 
     def _failed(self, step: int) -> int:
         """Return the attempt of a step in error, as it stands when the command is given."""

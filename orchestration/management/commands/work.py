@@ -44,17 +44,17 @@ class Command(BaseCommand):
         instance.end()
 
 
-def _chosen(given: list[str], *, everything: bool, but: list[str]) -> list[str]:
+def _chosen(names: list[str], *, everything: bool, but: list[str]) -> list[str]:
     """Return the queues to serve, each once."""
     known = queue_names.declared()
-    if everything == bool(given):
+    if everything == bool(names):
         raise CommandError("name the queues to serve, or give --all and no name")
     if but and not everything:
         raise CommandError("--but leaves queues out of --all: give that as well")
-    for name in (*given, *but):
+    for name in (*names, *but):
         if name not in known:
             raise CommandError(f"there is no queue {name!r}{registry.suggest(name, known)}")
-    wanted = [name for name in known if name not in but] if everything else given
-    if not wanted:
+    served = [name for name in known if name not in but] if everything else names
+    if not served:
         raise CommandError("--but leaves no queue to serve")
-    return list(dict.fromkeys(wanted))
+    return list(dict.fromkeys(served))
