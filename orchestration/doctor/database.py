@@ -86,7 +86,7 @@ def gather() -> Database:
         settings=json.loads(settings),
         **dict(zip(names, others, strict=True)),
         queues=len(queue_names.declared()),
-        unapplied=[f"{one.app_label}.{one.name}" for one, _ in plan],
+        unapplied=[f"{migration.app_label}.{migration.name}" for migration, _ in plan],
         unknown=sorted(f"{app}.{name}" for app, name in extra if app in installed),
     )
 
@@ -99,61 +99,61 @@ subject = Subject(
 
 
 @subject.check
-def version(found: Database) -> Iterator[CheckMessage]:
+def version(database: Database) -> Iterator[CheckMessage]:
     """Check that Postgres is new enough."""
-    if found.version < OLDEST:
+    if database.version < OLDEST:
         yield Error(
-            f"Postgres is version {found.version}; the engine needs {OLDEST} or later.",
+            f"Postgres is version {database.version}; the engine needs {OLDEST} or later.",
             hint="Upgrade the server (pg_upgrade), then run `manage.py migrate`.",
         )
 
 
 @subject.check
-def encoding(found: Database) -> Iterator[CheckMessage]:
+def encoding(database: Database) -> Iterator[CheckMessage]:
     """Check that every text can be stored."""
-    if (given := found.settings["server_encoding"]) != "UTF8":
+    if (encoding_name := database.settings["server_encoding"]) != "UTF8":
         yield Error(
-            f"The database's encoding is {given}: texts with other characters cannot be stored.",
-            hint=f"Create it again: CREATE DATABASE {found.name} ENCODING 'UTF8' TEMPLATE template0.",
+            f"The database's encoding is {encoding_name}: texts with other characters cannot be stored.",
+            hint=f"Create it again: CREATE DATABASE {database.name} ENCODING 'UTF8' TEMPLATE template0.",
         )
 
 
 @subject.check
-def read_only(found: Database) -> Iterator[CheckMessage]:
+def read_only(database: Database) -> Iterator[CheckMessage]:
     """Check that the server takes writes."""
-    if found.read_only:
+    if database.read_only:
         yield Error(
             "The server takes no writes: it is a standby, or the database or role is read-only.",
             hint="Name the primary in DATABASE_URL (or all hosts), or promote this server; "
-            f"otherwise ALTER DATABASE {found.name} RESET default_transaction_read_only, or ALTER ROLE.",
+            f"otherwise ALTER DATABASE {database.name} RESET default_transaction_read_only, or ALTER ROLE.",
         )
 
 
 @subject.check
-def isolation(found: Database) -> Iterator[CheckMessage]:
+def isolation(database: Database) -> Iterator[CheckMessage]:
     """Check the isolation level that the guards of all transitions are written for."""
-    if (given := found.settings["transaction_isolation"]) != "read committed":
+    if (level := database.settings["transaction_isolation"]) != "read committed":
         yield Error(
-            f"Transactions are {given}; the engine is written for read committed. With another level its "
+            f"Transactions are {level}; the engine is written for read committed. With another level its "
             "statements fail wherever two processes meet.",
-            hint=f"ALTER DATABASE {found.name} RESET default_transaction_isolation; the same for "
-            f"ALTER ROLE {found.user}, and in postgresql.conf.",
+            hint=f"ALTER DATABASE {database.name} RESET default_transaction_isolation; the same for "
+            f"ALTER ROLE {database.user}, and in postgresql.conf.",
         )
 
 
 @subject.check
-def synchronous_commit(found: Database) -> Iterator[CheckMessage]:
+def synchronous_commit(database: Database) -> Iterator[CheckMessage]:
     """Check that what was committed is not lost when the server, or the primary, is."""
-    given, standbys = (
-        found.settings[name] for name in ("synchronous_commit", "synchronous_standby_names")
+    level, standbys = (
+        database.settings[name] for name in ("synchronous_commit", "synchronous_standby_names")
     )
-    if given == "off":
+    if level == "off":
         yield Error(
             "synchronous_commit is off: a crash of the server loses accepted tasks and the results of steps.",
-            hint=f"ALTER DATABASE {found.name} RESET synchronous_commit; the same for "
-            f"ALTER ROLE {found.user}, and set it to on in postgresql.conf.",
+            hint=f"ALTER DATABASE {database.name} RESET synchronous_commit; the same for "
+            f"ALTER ROLE {database.user}, and set it to on in postgresql.conf.",
         )
-    elif standbys and given == "local":
+    elif standbys and level == "local":
         yield Warn(
             "synchronous_commit is local: standbys are named, and commits do not wait for them.",
             hint="Set synchronous_commit to on.",
@@ -166,10 +166,10 @@ def synchronous_commit(found: Database) -> Iterator[CheckMessage]:
 
 
 @subject.check
-def durability(found: Database) -> Iterator[CheckMessage]:
+def durability(database: Database) -> Iterator[CheckMessage]:
     """Check that the files survive a crash of the machine."""
     for name in ("fsync", "full_page_writes"):
-        if found.settings[name] == "off":
+        if database.settings[name] == "off":
             yield Error(
                 f"{name} is off: a crash of the machine can destroy the database.",
                 hint=f"ALTER SYSTEM SET {name} = on; SELECT pg_reload_conf();",
@@ -177,101 +177,101 @@ def durability(found: Database) -> Iterator[CheckMessage]:
 
 
 @subject.check
-def autovacuum(found: Database) -> Iterator[CheckMessage]:
+def autovacuum(database: Database) -> Iterator[CheckMessage]:
     """Check that tables are vacuumed by themselves: queues turn over all their rows."""
     for name in ("autovacuum", "track_counts"):
-        if found.settings[name] == "off":
+        if database.settings[name] == "off":
             yield Error(
                 f"{name} is off: tables and indexes grow with every change, and everything slows down.",
                 hint=f"ALTER SYSTEM SET {name} = on; SELECT pg_reload_conf();",
             )
-    if found.not_vacuumed:
-        names = ", ".join(found.not_vacuumed)
+    if database.not_vacuumed:
+        names = ", ".join(database.not_vacuumed)
         yield Warn(
             f"Autovacuum is off for {names}.",
-            hint=f"ALTER TABLE {found.not_vacuumed[0]} RESET (autovacuum_enabled);",
+            hint=f"ALTER TABLE {database.not_vacuumed[0]} RESET (autovacuum_enabled);",
         )
 
 
 @subject.check
-def timeouts(found: Database) -> Iterator[CheckMessage]:
+def timeouts(database: Database) -> Iterator[CheckMessage]:
     """Check that no process can hold its locks without end; by start-up options or the role."""
-    values = {name: int(found.settings[name]) / 1000 for name in TIMEOUTS}
+    values = {name: int(database.settings[name]) / 1000 for name in TIMEOUTS}
     for name, seconds in values.items():
         if not 0 < seconds <= LONGEST_S:
-            given = f"{seconds:g} s" if seconds else "off"
+            value = f"{seconds:g} s" if seconds else "off"
             yield Warn(
-                f"{name} is {given} on this process's connections: a process that hangs holds up others, and "
+                f"{name} is {value} on this process's connections: a process that hangs holds up others, and "
                 f"charts and metrics leave out what is committed after more than {LONGEST_S} s.",
                 hint="Have the pooler let start-up options through, or set it for the role: "
-                f"ALTER ROLE {found.user} SET {name} = …; docs/run/configure.md has the usual values.",
+                f"ALTER ROLE {database.user} SET {name} = …; docs/run/configure.md has the usual values.",
             )
     if 0 < values["statement_timeout"] <= values["lock_timeout"]:
         yield Warn(
             "lock_timeout is not below statement_timeout: a statement that waits for a lock ends as one that "
             "is too slow.",
-            hint=f"ALTER ROLE {found.user} SET lock_timeout = '8s', and statement_timeout = '30s'.",
+            hint=f"ALTER ROLE {database.user} SET lock_timeout = '8s', and statement_timeout = '30s'.",
         )
 
 
 @subject.check
-def idle_connections(found: Database) -> Iterator[CheckMessage]:
+def idle_connections(database: Database) -> Iterator[CheckMessage]:
     """Check that connections stay open between two heartbeats."""
-    if 0 < (seconds := int(found.settings.get("idle_session_timeout", 0)) / 1000) < IDLE_S:
+    if 0 < (seconds := int(database.settings.get("idle_session_timeout", 0)) / 1000) < IDLE_S:
         yield Warn(
             f"idle_session_timeout is {seconds:g} s: heartbeats and looks at what is due fail, as their "
             "connections are closed meanwhile.",
-            hint=f"ALTER ROLE {found.user} SET idle_session_timeout = 0, or a minute at least.",
+            hint=f"ALTER ROLE {database.user} SET idle_session_timeout = 0, or a minute at least.",
         )
 
 
 @subject.check
-def connections(found: Database) -> Iterator[CheckMessage]:
+def connections(database: Database) -> Iterator[CheckMessage]:
     """Check that there are connections for all processes."""
-    most, *reserved = (int(found.settings.get(name, 0)) for name in LIMITS)
-    limits = (one for one in (found.role_limit, found.database_limit) if one >= 0)
+    most, *reserved = (int(database.settings.get(name, 0)) for name in LIMITS)
+    limits = (limit for limit in (database.role_limit, database.database_limit) if limit >= 0)
     room = min([most - sum(reserved), *limits])
-    wanted = 2 * (found.queues + 1) + BESIDES_QUEUES
+    needed = 2 * (database.queues + 1) + BESIDES_QUEUES
     hint = "Raise max_connections (or the role's or database's CONNECTION LIMIT), or put a pooler in between."
-    if room < wanted:
+    if room < needed:
         yield Warn(
-            f"The server has {room} connections for this role; a small installation takes {wanted}.",
+            f"The server has {room} connections for this role; a small installation takes {needed}.",
             hint=hint,
         )
-    elif found.connections > FULL * room:
-        yield Warn(f"{found.connections} of {room} connections are in use.", hint=hint)
+    elif database.connections > FULL * room:
+        yield Warn(f"{database.connections} of {room} connections are in use.", hint=hint)
 
 
 @subject.check
-def superuser(found: Database) -> Iterator[CheckMessage]:
+def superuser(database: Database) -> Iterator[CheckMessage]:
     """Note a role that may do more than it needs to."""
-    if found.superuser:
+    if database.superuser:
         yield Info(
-            f"The role {found.user} is a superuser: who finds a hole in a process owns the server.",
+            f"The role {database.user} is a superuser: who finds a hole in a process owns the server.",
             hint="Let a role of its own own the database, and put it into DATABASE_URL.",
         )
 
 
 @subject.check
-def migrations(found: Database) -> Iterator[CheckMessage]:
+def migrations(database: Database) -> Iterator[CheckMessage]:
     """Check that the tables are those of this release."""
-    if found.unapplied:
-        first, count = found.unapplied[0], len(found.unapplied)
+    if database.unapplied:
+        first, count = database.unapplied[0], len(database.unapplied)
         yield Error(
             f"{count} migrations are not applied, from {first} on.",
             hint="Run `manage.py migrate` before the processes of this release start.",
         )
-    if found.unknown:
+    if database.unknown:
         yield Info(
-            f"The database has migrations that this release lacks, such as {found.unknown[-1]}.",
+            f"The database has migrations that this release lacks, such as {database.unknown[-1]}.",
             hint="Nothing, after a roll-back: the tables stay usable. Otherwise install the newer release.",
         )
 
 
 @subject.check
-def clock(found: Database) -> Iterator[CheckMessage]:
+def clock(database: Database) -> Iterator[CheckMessage]:
     """Check that this machine's clock is the database's."""
-    ahead = found.clock_ahead
+    ahead = database.clock_ahead
     if abs(ahead) > CLOCK_S:
         kind = Error if abs(ahead) > conf.CLOCK_JUMP_S else Warn
         word = "ahead of" if ahead > 0 else "behind"

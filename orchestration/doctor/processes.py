@@ -37,7 +37,9 @@ def gather() -> Processes:
     return Processes(
         queues=len(needed),
         unserved=[queue for queue in needed if queue not in served],
-        leaderless=[one.name for one in led if not (one.held or one.awaited)],
+        leaderless=[
+            leader_row.name for leader_row in led if not (leader_row.held or leader_row.awaited)
+        ],
         clocks={
             f"{worker.instance} on {worker.host}": worker.clock_offset
             for worker in alive
@@ -50,24 +52,24 @@ subject = Subject("processes", gather, remedy="Start the processes: docs/run/ins
 
 
 @subject.check
-def workers(found: Processes) -> Iterator[CheckMessage]:
+def workers(facts: Processes) -> Iterator[CheckMessage]:
     """Check that each queue has a worker."""
-    if len(found.unserved) == found.queues:
+    if len(facts.unserved) == facts.queues:
         yield Error(
             "No worker runs: tasks are accepted, and none is processed.",
             hint="Start `manage.py work --all` under a process manager.",
         )
-    elif found.unserved:
+    elif facts.unserved:
         yield Error(
-            f"No worker serves {', '.join(found.unserved)}.",
-            hint=f"Start `manage.py work {' '.join(found.unserved)}` under a process manager.",
+            f"No worker serves {', '.join(facts.unserved)}.",
+            hint=f"Start `manage.py work {' '.join(facts.unserved)}` under a process manager.",
         )
 
 
 @subject.check
-def leader(found: Processes) -> Iterator[CheckMessage]:
+def leader(facts: Processes) -> Iterator[CheckMessage]:
     """Check that a process of each kind leads."""
-    for name in found.leaderless:
+    for name in facts.leaderless:
         yield Error(
             f"No {name} leads: docs/run/runbook.md#no-leader says what stands still.",
             hint=f"Start `manage.py {name}` under a process manager, or `--once` by a schedule.",
@@ -75,9 +77,9 @@ def leader(found: Processes) -> Iterator[CheckMessage]:
 
 
 @subject.check
-def clocks(found: Processes) -> Iterator[CheckMessage]:
+def clocks(facts: Processes) -> Iterator[CheckMessage]:
     """Check that the processes' clocks are the database's."""
-    for name, ahead in sorted(found.clocks.items()):
+    for name, ahead in sorted(facts.clocks.items()):
         yield Warn(
             f"The database's clock is {ahead:+.0f} s from that of {name}.",
             hint="Correct the host's NTP (`chronyc tracking`).",

@@ -31,19 +31,19 @@ subject = Subject(
 
 
 @subject.check
-def version(found: Facts) -> Iterator[CheckMessage]:
+def version(facts: Facts) -> Iterator[CheckMessage]:
     """Check that Redis is new enough; Valkey says by which version of Redis it goes, too."""
-    if int(str(found["redis_version"]).split(".")[0]) < OLDEST:
+    if int(str(facts["redis_version"]).split(".")[0]) < OLDEST:
         yield Error(
-            f"Redis is version {found['redis_version']}; {OLDEST} or later is needed, or Valkey.",
+            f"Redis is version {facts['redis_version']}; {OLDEST} or later is needed, or Valkey.",
             hint="Upgrade it; nothing on it has to be kept.",
         )
 
 
 @subject.check
-def cluster(found: Facts) -> Iterator[CheckMessage]:
+def cluster(facts: Facts) -> Iterator[CheckMessage]:
     """Check that all keys are on one server, as commands name several."""
-    if found.get("cluster_enabled"):
+    if facts.get("cluster_enabled"):
         yield Error(
             "Redis is a cluster, which refuses commands on keys of several slots.",
             hint="Use a single Redis, with a replica and Sentinel if it has to be replaced by itself.",
@@ -51,9 +51,9 @@ def cluster(found: Facts) -> Iterator[CheckMessage]:
 
 
 @subject.check
-def replica(found: Facts) -> Iterator[CheckMessage]:
+def replica(facts: Facts) -> Iterator[CheckMessage]:
     """Check that it takes writes."""
-    if found.get("role") != "master":
+    if facts.get("role") != "master":
         yield Error(
             "Redis is a replica: it takes no writes.",
             hint="Name the primary in REDIS_URL, or promote this one (REPLICAOF NO ONE).",
@@ -61,11 +61,11 @@ def replica(found: Facts) -> Iterator[CheckMessage]:
 
 
 @subject.check
-def eviction(found: Facts) -> Iterator[CheckMessage]:
+def eviction(facts: Facts) -> Iterator[CheckMessage]:
     """Check that messages are not thrown away for lack of memory."""
-    policy = found.get("maxmemory_policy", "noeviction")
+    policy = facts.get("maxmemory_policy", "noeviction")
     if policy != "noeviction":
-        kind = Warn if found.get("maxmemory") else Info
+        kind = Warn if facts.get("maxmemory") else Info
         yield kind(
             f"maxmemory-policy is {policy}: when its memory is full, Redis drops messages. Their steps "
             "expire and are tried again.",
@@ -74,9 +74,9 @@ def eviction(found: Facts) -> Iterator[CheckMessage]:
 
 
 @subject.check
-def memory(found: Facts) -> Iterator[CheckMessage]:
+def memory(facts: Facts) -> Iterator[CheckMessage]:
     """Check that there is memory left for messages."""
-    used, most = found.get("used_memory", 0), found.get("maxmemory", 0)
+    used, most = facts.get("used_memory", 0), facts.get("maxmemory", 0)
     if most and used > FULL * most:
         yield Warn(
             f"Redis uses {used >> 20} of {most >> 20} MiB; once it is full, nothing is sent.",
@@ -85,14 +85,14 @@ def memory(found: Facts) -> Iterator[CheckMessage]:
 
 
 @subject.check
-def idle_connections(found: Facts) -> Iterator[CheckMessage]:
+def idle_connections(facts: Facts) -> Iterator[CheckMessage]:
     """Check that connections stay open, and that those of processes that vanished do not."""
-    if seconds := int(found.get("timeout", 0)):
+    if seconds := int(facts.get("timeout", 0)):
         yield Info(
             f"Redis closes what is idle for {seconds} s (timeout): the next message needs a new connection.",
             hint="CONFIG SET timeout 0, unless clients of others leave connections open.",
         )
-    if not int(found.get("tcp-keepalive", 1)):
+    if not int(facts.get("tcp-keepalive", 1)):
         yield Warn(
             "tcp-keepalive is off: what Redis hands to a worker that vanished without a word is lost, and "
             "comes again when it has expired.",
@@ -101,15 +101,15 @@ def idle_connections(found: Facts) -> Iterator[CheckMessage]:
 
 
 @subject.check
-def persistence(found: Facts) -> Iterator[CheckMessage]:
+def persistence(facts: Facts) -> Iterator[CheckMessage]:
     """Check that writing to disk works where it is on; it is not needed."""
-    if "err" in {found.get("rdb_last_bgsave_status"), found.get("aof_last_write_status")}:
+    if "err" in {facts.get("rdb_last_bgsave_status"), facts.get("aof_last_write_status")}:
         yield Error(
             "Redis cannot write its file, and may refuse commands until it can.",
             hint="Free disk for it, or correct the rights on its folder; its log has the reason. Or turn its "
             "persistence off.",
         )
-    elif not found.get("aof_enabled"):
+    elif not facts.get("aof_enabled"):
         yield Info(
             "Redis has no append-only file: a restart loses what is under way to agents and back. It expires "
             "and is tried again.",

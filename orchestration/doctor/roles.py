@@ -49,7 +49,7 @@ class Roles:
     """The facts: the roles, and the workflows that each application keeps; "" for those that none keeps."""
 
     roles: Sequence[Role]
-    kept: dict[str, set[str]]
+    owned: dict[str, set[str]]
 
 
 def gather() -> Roles:
@@ -58,23 +58,23 @@ def gather() -> Roles:
         rows = sql.run(ROLES, {"functions": list(database_rights.FUNCTIONS)})
     except DatabaseError as error:
         raise Moot from error
-    kept: dict[str, set[str]] = {}
+    owned: dict[str, set[str]] = {}
     for workflow in registry.workflows.values():
-        kept.setdefault(workflow.owner_application, set()).add(workflow.name)
-    return Roles(roles=[sql.record(Role, row) for row in rows], kept=kept)
+        owned.setdefault(workflow.owner_application, set()).add(workflow.name)
+    return Roles(roles=[sql.record(Role, row) for row in rows], owned=owned)
 
 
 subject = Subject("roles", gather, remedy="Run `manage.py migrate`.")
 
 
-def _of_applications(found: Roles) -> Iterator[Role]:
-    return (role for role in found.roles if role.there and role.application)
+def _of_applications(facts: Roles) -> Iterator[Role]:
+    return (role for role in facts.roles if role.there and role.application)
 
 
 @subject.check
-def any_application(found: Roles) -> Iterator[CheckMessage]:
+def any_application(facts: Roles) -> Iterator[CheckMessage]:
     """Check that each role speaks for one application: before roles had one, they spoke for any."""
-    for role in found.roles:
+    for role in facts.roles:
         if role.there and role.named and not role.application:
             yield Warn(
                 f"The database role {role.name} may act for any application, on tasks of every workflow.",
@@ -84,9 +84,9 @@ def any_application(found: Roles) -> Iterator[CheckMessage]:
 
 
 @subject.check
-def unnamed(found: Roles) -> Iterator[CheckMessage]:
+def unnamed(facts: Roles) -> Iterator[CheckMessage]:
     """Check that a role which may call the functions is not refused by them."""
-    for role in found.roles:
+    for role in facts.roles:
         if not role.named:
             yield Warn(
                 f"The database role {role.name} may call the functions for applications, and is of none: "
@@ -97,9 +97,9 @@ def unnamed(found: Roles) -> Iterator[CheckMessage]:
 
 
 @subject.check
-def rights(found: Roles) -> Iterator[CheckMessage]:
+def rights(facts: Roles) -> Iterator[CheckMessage]:
     """Check that a role of an application may call the functions that it is named for."""
-    for role in _of_applications(found):
+    for role in _of_applications(facts):
         if role.functions < len(database_rights.FUNCTIONS):
             yield Warn(
                 f"The database role {role.name} of {role.application} may not call all functions for "
@@ -109,10 +109,10 @@ def rights(found: Roles) -> Iterator[CheckMessage]:
 
 
 @subject.check
-def applications(found: Roles) -> Iterator[CheckMessage]:
+def applications(facts: Roles) -> Iterator[CheckMessage]:
     """Check that the application of a role keeps workflows, or has any that none keeps."""
-    for role in _of_applications(found):
-        if role.application not in found.kept and not set(role.workflows) & found.kept.get(
+    for role in _of_applications(facts):
+        if role.application not in facts.owned and not set(role.workflows) & facts.owned.get(
             "", set()
         ):
             yield Warn(
@@ -122,12 +122,12 @@ def applications(found: Roles) -> Iterator[CheckMessage]:
 
 
 @subject.check
-def workflows(found: Roles) -> Iterator[CheckMessage]:
+def workflows(facts: Roles) -> Iterator[CheckMessage]:
     """Check that a role may act on the workflows that its application keeps now, and on no former one."""
-    for role in _of_applications(found):
-        own = found.kept.get(role.application, set())
+    for role in _of_applications(facts):
+        own = facts.owned.get(role.application, set())
         missing = own - set(role.workflows)
-        former = set(role.workflows) - own - found.kept.get("", set())
+        former = set(role.workflows) - own - facts.owned.get("", set())
         if own and (missing or former):
             changed = [
                 *(f"lacks {name}" for name in sorted(missing)),
@@ -140,9 +140,9 @@ def workflows(found: Roles) -> Iterator[CheckMessage]:
 
 
 @subject.check
-def gone(found: Roles) -> Iterator[CheckMessage]:
+def gone(facts: Roles) -> Iterator[CheckMessage]:
     """Note an application's role that the server does not have: a new one of that name would speak for it."""
-    for role in found.roles:
+    for role in facts.roles:
         if not role.there:
             yield Info(
                 f"There is a row for the database role {role.name}, and no such role.",

@@ -62,12 +62,12 @@ class Subject(Generic[Facts]):
 
     def judge(self, facts: Facts) -> list[CheckMessage]:
         """Return what the checks find in these facts."""
-        found = []
+        messages = []
         for check in self.checks:
             for message in check(facts):
                 message.id = message.id or f"{self.name}.{check.__name__}"
-                found.append(message)
-        return found
+                messages.append(message)
+        return messages
 
     def unreachable(self, problem: str) -> CheckMessage:
         """Return the message that the subject does not answer."""
@@ -81,17 +81,17 @@ def examine(seconds: float) -> list[CheckMessage]:
     """Examine all subjects at once; what has not answered after these seconds counts as away."""
     deadline = time.monotonic() + seconds
     begun = [(subject, _begin(subject)) for subject in subjects]
-    found = []
+    messages = []
     for subject, result in begun:
         try:
-            found += result.result(max(0.0, deadline - time.monotonic()))
+            messages += result.result(max(0.0, deadline - time.monotonic()))
         except TimeoutError:
             problem = f"{subject.name} has not answered within {seconds:g} s."
-            found.append(subject.unreachable(problem))
+            messages.append(subject.unreachable(problem))
         except Exception as error:  # noqa: BLE001 - one check that fails must not keep the others
             problem = f"{subject.name} cannot be checked: {type(error).__name__}: {error}"
-            found.append(Error(problem, hint="Report this error.", id=f"{subject.name}.failed"))
-    return sorted(found, key=lambda message: (-message.level, str(message.id)))
+            messages.append(Error(problem, hint="Report this error.", id=f"{subject.name}.failed"))
+    return sorted(messages, key=lambda message: (-message.level, str(message.id)))
 
 
 def _begin(subject: Subject[Any]) -> "Future[list[CheckMessage]]":
