@@ -30,8 +30,8 @@ def is_past(column: str, limit: str) -> str:
 def supervised() -> bool:
     """Return whether the supervisor has swept by the clock as it is now; wait for that a moment."""
     give_up_at = clock.steady() + SWEEP_WITHIN_S
-    wanted = {"name": SUPERVISOR, "late": timedelta(seconds=policies.patience())}
-    while swept := sql.run(SWEPT, wanted):
+    parameters = {"name": SUPERVISOR, "late": timedelta(seconds=policies.patience())}
+    while swept := sql.run(SWEPT, parameters):
         if swept[0][0] or clock.steady() > give_up_at:
             return bool(swept[0][0])
         time.sleep(0.2)

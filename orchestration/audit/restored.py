@@ -114,14 +114,14 @@ def _matters(lost: LostTask) -> bool:
     ]
     letters = {name for name, is_letter in declared if is_letter}
     letters -= {name for name, is_letter in declared if not is_letter}
-    return not letters.issuperset((one.agent, one.step) for one in lost.effects)
+    return not letters.issuperset((effect.agent, effect.step) for effect in lost.effects)
 
 
 def _may_be_of(workflow: str, lost: LostTask) -> bool:
     """Return whether the workflow has the steps that a lost task had."""
     declared = registry.workflows.get(workflow)
     steps = {(step.agent, step.name) for step in declared.steps} if declared else set()
-    return steps.issuperset((one.agent, one.step) for one in lost.effects)
+    return steps.issuperset((effect.agent, effect.step) for effect in lost.effects)
 
 
 def find(restored_to: datetime, listed: Collection[str], agents: Collection[str]) -> Findings:
@@ -146,18 +146,20 @@ def _lost(first: UUID) -> list[LostTask]:
     for task, reference, agent, step, direction, kind, generation, result in sql.run(
         LOST, {"first": first}
     ):
-        found = lost.setdefault(task, LostTask(id=task))
-        found.reference = found.reference or reference or ""
+        entry = lost.setdefault(task, LostTask(id=task))
+        entry.reference = entry.reference or reference or ""
         if direction == "undo":
             undone.add((task, step))
         elif kind != "none":
             known = None if result is None else json.loads(result)
             done[task][step] = Effect(agent=agent, step=step, generation=generation, result=known)
     for task, effects in done.items():
-        lost[task].effects = [one for name, one in effects.items() if (task, name) not in undone]
+        lost[task].effects = [
+            effect for name, effect in effects.items() if (task, name) not in undone
+        ]
     by_reference = {task.reference: task for task in lost.values() if task.reference}
     for workflow, reference in sql.run(PENDING, {"references": list(by_reference)}):
         if _may_be_of(workflow, by_reference[reference]):
             by_reference[reference].workflow = workflow
-    mattering = [found for found in lost.values() if not found.effects or _matters(found)]
+    mattering = [entry for entry in lost.values() if not entry.effects or _matters(entry)]
     return sorted(mattering, key=lambda task: task.id)

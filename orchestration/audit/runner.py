@@ -123,10 +123,12 @@ def run(
             tasks = finding.slices(cut, report)
             finding.once()
     report(f"{len(CHECKS)} checks of the engine, and those of {len(registry.audits)} applications")
-    found = finding.sorted()
-    _keep(row, tasks, found)
-    _alert(found, whole=ledgers and row.since is None)
-    return AuditResult(tasks=tasks, seconds=round(time.monotonic() - started, 1), violations=found)
+    violations = finding.sorted()
+    _keep(row, tasks, violations)
+    _alert(violations, whole=ledgers and row.since is None)
+    return AuditResult(
+        tasks=tasks, seconds=round(time.monotonic() - started, 1), violations=violations
+    )
 
 
 def find(ledgers: Collection[str] = ()) -> list[Violation]:
@@ -147,7 +149,7 @@ class _Finding:
     ledgers: frozenset[str]
     since: datetime | None = None
     supervised: bool = True
-    found: list[Violation] = field(default_factory=list)
+    violations: list[Violation] = field(default_factory=list)
     times: Counter[Check] = field(default_factory=Counter)
 
     def slices(self, cut: datetime, report: Callable[[str], None]) -> int:
@@ -179,7 +181,10 @@ class _Finding:
 
     def sorted(self) -> list[Violation]:
         """Return what was found, in order."""
-        return sorted(self.found, key=lambda one: (one.invariant, one.reference, one.problem))
+        return sorted(
+            self.violations,
+            key=lambda violation: (violation.invariant, violation.reference, violation.problem),
+        )
 
     def _run(
         self,
@@ -189,18 +194,18 @@ class _Finding:
     ) -> None:
         values = {**parameters(self.since, supervised=self.supervised), **also}
         for check in CHECKS:
-            wanted = check.scope == scope and (self.ledgers or not check.ledgers)
+            due = check.scope == scope and (self.ledgers or not check.ledgers)
             # one cause may break it for each task: then more of them say no more
-            if wanted and self.times[check] < MAX_VIOLATIONS:
+            if due and self.times[check] < MAX_VIOLATIONS:
                 with each():
-                    found = check.violations(values)
-                self.times[check] += len(found)
-                self.found += found
+                    violations = check.violations(values)
+                self.times[check] += len(violations)
+                self.violations += violations
 
     def _applications(self, scope: Scope) -> None:
         part = Part(scope=scope, ledgers=self.ledgers, since=self.since)
         for _, audit in sorted(registry.audits.items()):
-            self.found += islice(audit(part), MAX_VIOLATIONS)
+            self.violations += islice(audit(part), MAX_VIOLATIONS)
 
 
 def parameters(since: datetime | None, *, supervised: bool) -> dict[str, object]:
@@ -234,20 +239,20 @@ def _begin(by: str, since: datetime | None) -> AuditRun | None:
         return AuditRun.objects.create(by=by, since=before, until=until) if lately else None
 
 
-def _keep(row: AuditRun, tasks: int, found: Collection[Violation]) -> None:
+def _keep(row: AuditRun, tasks: int, violations: Collection[Violation]) -> None:
     row.ended_at = DatabaseNow()
     row.tasks = tasks
-    row.violations = [asdict(one) for one in list(found)[:MAX_STORED]]
+    row.violations = [asdict(violation) for violation in list(violations)[:MAX_STORED]]
     row.save(update_fields=["ended_at", "tasks", "violations"])
 
 
-def _alert(found: Collection[Violation], *, whole: bool) -> None:
+def _alert(violations: Collection[Violation], *, whole: bool) -> None:
     """Raise an alert per broken invariant; a run over everything closes those of the others."""
-    counts = Counter(one.invariant for one in found)
+    counts = Counter(violation.invariant for violation in violations)
     for number, name in INVARIANTS.items():
         fingerprint = f"audit/{number}"
         if counts[number]:
-            first = next(one for one in found if one.invariant == number)
+            first = next(violation for violation in violations if violation.invariant == number)
             alerts.raise_alert(
                 fingerprint,
                 severity=Severity.CRITICAL,

@@ -78,8 +78,8 @@ def slices(*, changed: bool) -> Iterator[Slice]:
     table = "audit_changed" if changed else "orchestration_task"
     first, first_step = FIRST, 0
     while True:
-        wanted = {"first": first, "size": SLICE - 1}
-        rows = sql.run(tables.END.format(table=table), wanted)
+        parameters = {"first": first, "size": SLICE - 1}
+        rows = sql.run(tables.END.format(table=table), parameters)
         if not rows:
             yield Slice(first=first, first_step=first_step)
             return
@@ -91,10 +91,10 @@ def slices(*, changed: bool) -> Iterator[Slice]:
 
 def _reached(last: str, first: int) -> int:
     """Return the id of a step of the task that ends a range: ids of steps rise with those of tasks."""
-    found = sql.run(
+    rows = sql.run(
         "SELECT min(id) FROM orchestration_step WHERE task_id = %(last)s", {"last": last}
     )
-    return max(first, found[0][0] or 0)
+    return max(first, rows[0][0] or 0)
 
 
 @contextmanager
@@ -184,7 +184,7 @@ def _row(agent: str, entry: LedgerEntry) -> tuple[object, ...]:
     return (
         *(agent, entry.key, task, step, direction, generation),
         *(entry.reference, entry.kind, entry.amount, entry.currency),
-        *(None if one is None else json.dumps(one) for one in (entry.detail, entry.result)),
+        *(None if value is None else json.dumps(value) for value in (entry.detail, entry.result)),
     )
 
 
