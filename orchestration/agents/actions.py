@@ -89,13 +89,13 @@ def action(
 async def perform(act: Action, agent: Any, call: Call) -> Result:
     """Return the result of an action; an action without a result gives an empty one."""
     if act.takes is None:
-        given = await act(agent, call)
+        returned = await act(agent, call)
     else:
         try:
             payload: Any = typed.read(call.payload, act.takes)
         except ValueError as error:
             refused = f"the request is not what {call.action} takes: {error}"
             raise Rejected("invalid_request", refused, health=Health.NOTHING) from None
-        given = await act(agent, call, payload)
-    result: Result = typed.result(given, act.gives, call.action) or {}
+        returned = await act(agent, call, payload)
+    result: Result = typed.result(returned, act.gives, call.action) or {}
     return result

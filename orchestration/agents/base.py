@@ -182,14 +182,14 @@ class Agent:
     async def _ask(self, call: Call) -> Result | None:
         """Ask for the result by key; mark a refusal as the one that the service stored under the key."""
         try:
-            found = await self.ask(call)
+            answer = await self.ask(call)
         except Rejected as refusal:
             refusal.stored = True
             raise
-        if found is None:
+        if answer is None:
             return None
         gives = self.actions()[call.action].gives
-        result: Result = typed.result(found, gives, f"the question about {call.action}")
+        result: Result = typed.result(answer, gives, f"the question about {call.action}")
         return result
 
     def _call_or_ask(

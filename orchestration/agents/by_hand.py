@@ -49,9 +49,9 @@ def look_up(step: StepByHand, result: Result, *, reference: str) -> bool | None:
 async def _ask(agent: Any, call: Call, result: Result) -> bool | None:
     try:
         async with asyncio.timeout(TIMEOUT):
-            found = await agent.look_up(call, result)
-            if found is None or isinstance(found, bool):
-                return found
-            raise TypeError(f"look_up returned {found!r}, which is neither True, False nor None")
+            answer = await agent.look_up(call, result)
+            if answer is None or isinstance(answer, bool):
+                return answer
+            raise TypeError(f"look_up returned {answer!r}, which is neither True, False nor None")
     finally:
         await agent.close()

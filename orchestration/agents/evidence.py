@@ -56,15 +56,15 @@ def evidence(
 
 def _traceback(error: BaseException, known: tuple[str, ...]) -> str:
     """Return the last frames of a traceback; the exception itself is its last line."""
-    found = traceback.TracebackException.from_exception(error, limit=-FRAMES)
-    lines = [_shortened(_clean(line, known)) for line in found.format()]
-    kept, room = [], MAX_TRACEBACK
+    captured = traceback.TracebackException.from_exception(error, limit=-FRAMES)
+    lines = [_shortened(_clean(line, known)) for line in captured.format()]
+    last, room = [], MAX_TRACEBACK
     for line in reversed(lines):
         room -= len(line.encode())
         if room < 0:
             break
-        kept.append(line)
-    return "".join(reversed(kept)).strip("\n")
+        last.append(line)
+    return "".join(reversed(last)).strip("\n")
 
 
 def _shortened(line: str) -> str:
@@ -78,8 +78,8 @@ def _answer(raw: bytes, known: tuple[str, ...]) -> tuple[str, bool]:
         text = json.dumps(without_secrets(json.loads(text), known), ensure_ascii=False)
     except (ValueError, RecursionError):
         text = without_secrets(text, known)
-    kept = printable(text, keep="\n\t").encode()[:MAX_ANSWER].decode(errors="ignore")
-    return kept, cut or len(text.encode("utf-8", "replace")) > MAX_ANSWER
+    shown = printable(text, keep="\n\t").encode()[:MAX_ANSWER].decode(errors="ignore")
+    return shown, cut or len(text.encode("utf-8", "replace")) > MAX_ANSWER
 
 
 def _clean(text: str, known: tuple[str, ...]) -> str:

@@ -110,12 +110,12 @@ class HttpAgent(Agent):
         fault = _failure(answer)
         if fault is not None:
             raise fault
-        found = _as_object(answer.raw)
-        if answer.status >= 400 and found is not None:
-            raise self.refusal(answer.status, found)
+        parsed = _as_object(answer.raw)
+        if answer.status >= 400 and parsed is not None:
+            raise self.refusal(answer.status, parsed)
         if answer.status in WITHOUT_BODY and not expect:
             return {}
-        return _as_expected(answer, found, expect)
+        return _as_expected(answer, parsed, expect)
 
     @overload
     async def get(self, call: Call, path: str, *, expect: type[Expected]) -> Expected | None: ...
@@ -131,18 +131,18 @@ class HttpAgent(Agent):
         A refused question does not mean that the action was refused: it is `Unknown`.
         """
         answer = await self._send("GET", call, path)
-        found = _as_object(answer.raw)
-        if 400 <= answer.status < 500 and self.knows_nothing(answer.status, found or {}):
+        parsed = _as_object(answer.raw)
+        if 400 <= answer.status < 500 and self.knows_nothing(answer.status, parsed or {}):
             return None
         fault = _failure(answer)
         if fault is not None:
             raise fault
-        if answer.status >= 400 and found is not None:
-            refusal = self.refusal(answer.status, found)
+        if answer.status >= 400 and parsed is not None:
+            refusal = self.refusal(answer.status, parsed)
             if isinstance(refusal, Rejected):
                 raise Unknown(refusal.code, refusal.message, health=Health.GOOD)
             raise refusal
-        return _as_expected(answer, found, expect)
+        return _as_expected(answer, parsed, expect)
 
     def knows_nothing(self, status: int, answer: Mapping[str, Any]) -> bool:  # noqa: ARG002
         """Return whether a 4xx answer to a question proves that there was no effect.
@@ -250,25 +250,25 @@ def _failure(answer: Answer) -> Fault | None:
 
 
 def _as_expected(
-    answer: Answer, found: dict[str, Any] | None, expect: type[Expected] | Fields
+    answer: Answer, parsed: dict[str, Any] | None, expect: type[Expected] | Fields
 ) -> Expected | dict[str, Any]:
     """Return the JSON object of a success; raise `Unknown` unless it is as `expect`ed.
 
     An unreadable refusal is in doubt, too: a repeat gets it again.
     """
-    if answer.status >= 300 or found is None:
+    if answer.status >= 300 or parsed is None:
         health = Health.NOTHING if 400 <= answer.status < 500 else None
         what = f"HTTP {answer.status}: {_excerpt(answer.raw)}"
         raise Unknown("unreadable_answer", what, health=health)
     if isinstance(expect, type):
         try:
-            return typed.read(found, expect)
+            return typed.read(parsed, expect)
         except ValueError as error:
             raise Unknown("unexpected_answer", f"{error}: {_excerpt(answer.raw)}") from None
     for name, kind in (expect or {}).items():
-        if not isinstance(found.get(name), kind):
+        if not isinstance(parsed.get(name), kind):
             raise Unknown("unexpected_answer", f"no {name} in: {_excerpt(answer.raw)}")
-    return found
+    return parsed
 
 
 def _pause(headers: Mapping[str, str]) -> float | None:
@@ -304,9 +304,9 @@ def _as_object(raw: bytes) -> dict[str, Any] | None:
 def _message(answer: Mapping[str, Any]) -> str:
     """Return the error message of a refusal; empty if it has none."""
     error = answer.get("error")
-    found = error.get("message") if isinstance(error, Mapping) else None
-    found = found or answer.get("message")
-    return str(found) if found else ""
+    text = error.get("message") if isinstance(error, Mapping) else None
+    text = text or answer.get("message")
+    return str(text) if text else ""
 
 
 def _error_text(raw: bytes) -> str:

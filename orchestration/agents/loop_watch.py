@@ -149,8 +149,8 @@ class LoopWatch:
         frame = sys._current_frames().get(self._thread)  # noqa: SLF001 - there is no other way to it
         if task is None or frame is None or self._beat != beat:
             return None
-        stack = [one for one in _outward(frame) if one.f_code.co_filename != __file__]
-        mine = next((one for one in stack if not _is_library(one)), frame)
+        stack = [outer for outer in _outward(frame) if outer.f_code.co_filename != __file__]
+        mine = next((outer for outer in stack if not _is_library(outer)), frame)
         file, line = Path(mine.f_code.co_filename), mine.f_lineno
         (entry,) = traceback.extract_stack(mine, limit=1)
         return Blocked(

@@ -45,8 +45,8 @@ class Report:
         """Return the report in `raw`; None if this release cannot read it."""
         try:
             at, back, counts = json.loads(raw)
-            found = {int(start): (int(good), int(bad)) for start, good, bad in counts}
-            return cls(at=float(at), back=bool(back), counts=found)
+            slots = {int(start): (int(good), int(bad)) for start, good, bad in counts}
+            return cls(at=float(at), back=bool(back), counts=slots)
         except (ValueError, TypeError, OverflowError, RecursionError):
             return None
 
@@ -64,14 +64,14 @@ def is_outlier(mine: Counts, siblings: Iterable[Counts]) -> bool:
         if bad < SICK * (good + bad):
             return False
         first = start if mine[start][1] else first
-        if bad >= FEW and first is not None and any(_is_well(one, first) for one in siblings):
+        if bad >= FEW and first is not None and any(_is_well(other, first) for other in siblings):
             return True
     return False
 
 
 def _is_well(counts: Counts, after: int) -> bool:
-    good = sum(one for start, (one, _) in counts.items() if start > after)
-    bad = sum(one for start, (_, one) in counts.items() if start > after)
+    good = sum(calls for start, (calls, _) in counts.items() if start > after)
+    bad = sum(calls for start, (_, calls) in counts.items() if start > after)
     return good >= FEW and bad <= WELL * (good + bad)
 
 
@@ -111,7 +111,11 @@ class Participation:
         """Step back if it is an outlier; return whether it did."""
         if self.back_since is not None or not self._counts:
             return False
-        working = [one.counts for one in siblings if not one.back and one.is_recent(now, MEMORY)]
+        working = [
+            sibling.counts
+            for sibling in siblings
+            if not sibling.back and sibling.is_recent(now, MEMORY)
+        ]
         if not is_outlier(self._recent(now), working):
             return False
         if now - self._returned_at > MEMORY:
@@ -142,4 +146,4 @@ class Participation:
 
 def anyone_takes_part(siblings: Iterable[Report], now: float, within: float) -> bool:
     """Return whether a sibling that has not stepped back reported in the last `within` seconds."""
-    return any(not one.back and one.is_recent(now, within) for one in siblings)
+    return any(not sibling.back and sibling.is_recent(now, within) for sibling in siblings)

@@ -142,17 +142,17 @@ def guards(steps: Iterable[Any], data: Iterable[str]) -> list[str]:
 
 def problems(schema: Mapping[str, Any], value: Any) -> list[tuple[tuple[str, ...], str]]:
     """Return at most five problems of a value, as (path, message); empty if it is valid."""
-    found = sorted(Draft202012Validator(schema).iter_errors(value), key=str)
-    return [(tuple(map(str, one.absolute_path)), _message(one)) for one in found[:5]]
+    errors = sorted(Draft202012Validator(schema).iter_errors(value), key=str)
+    return [(tuple(map(str, error.absolute_path)), _message(error)) for error in errors[:5]]
 
 
 def _message(problem: ValidationError) -> str:
     """Return what is wrong, in the words of people rather than those of JSON Schema."""
     value = cast("Any", problem.instance)
-    wanted = cast("Any", problem.validator_value)
+    expected = cast("Any", problem.validator_value)
     match problem.validator:
         case "type":
-            kind = KINDS.get(str(wanted), f"of type {wanted}")
+            kind = KINDS.get(str(expected), f"of type {expected}")
             return MISSING if value is None else f"must be {kind}, not {json.dumps(value)}"
         case "required":
             return problem.message.replace("is a required property", "is missing")
@@ -189,5 +189,5 @@ def _declared(agent: str, action: str, name: str) -> Any:
 
 
 def _validate(schema: Mapping[str, Any], value: Any, what: str) -> None:
-    if found := problems(schema, value):
-        raise Invalid("; ".join(f"{'.'.join(where) or what}: {wrong}" for where, wrong in found))
+    if faults := problems(schema, value):
+        raise Invalid("; ".join(f"{'.'.join(where) or what}: {wrong}" for where, wrong in faults))

@@ -84,11 +84,11 @@ def run(agent: Agent, line: socket, mark: Mark) -> NoReturn:
     loop = asyncio.new_event_loop()
 
     def marked(
-        loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, Any], **given: Any
+        loop: asyncio.AbstractEventLoop, coroutine: Coroutine[Any, Any, Any], **options: Any
     ) -> asyncio.Task[Any]:
         number = _number.get()
         inner = Marked(coroutine, mark, number) if number else coroutine
-        return asyncio.Task(inner, loop=loop, **given)
+        return asyncio.Task(inner, loop=loop, **options)
 
     loop.set_task_factory(marked)  # type: ignore[arg-type]
     loop.run_until_complete(_perform(agent, line))

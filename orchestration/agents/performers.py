@@ -44,7 +44,9 @@ class Performer:
         self.open = True  # takes requests
         self.used_up = False  # a request blocked it until the end of its time
         self.line, theirs = socket.socketpair()
-        self.process = _fork(agent, self.mark, theirs, [self.line, *(one.line for one in others)])
+        self.process = _fork(
+            agent, self.mark, theirs, [self.line, *(other.line for other in others)]
+        )
         self._last = 0
         self._calls: dict[int, asyncio.Future[bytes | None]] = {}
         self._seen = (0, 0)
@@ -162,8 +164,8 @@ def _fork(
     try:
         for number in (signal.SIGTERM, signal.SIGINT):  # the worker decides when it ends
             signal.signal(number, signal.SIG_IGN)
-        for one in inherited:  # the end of its line shows that the worker ended
-            one.close()
+        for inherited_line in inherited:  # the end of its line shows that the worker ended
+            inherited_line.close()
         performer.run(agent, line, mark)
     except BaseException:  # noqa: BLE001 - never back into the worker's code
         traceback.print_exc()
@@ -229,38 +231,38 @@ class Performers:
         """
         troubled = time.monotonic() < self._troubled_until
         self.tidy()
-        some = self._performers[troubled and request.attempt > 1]
-        if len(some) < (conf.MAX_PERFORMERS if troubled else 1):
+        pool = self._performers[troubled and request.attempt > 1]
+        if len(pool) < (conf.MAX_PERFORMERS if troubled else 1):
             others = [*self._performers[False], *self._performers[True], *self._apart]
-            some.append(Performer(self._agent, others))
-            return some[-1]
-        return min(some, key=lambda one: one.load)
+            pool.append(Performer(self._agent, others))
+            return pool[-1]
+        return min(pool, key=lambda child: child.load)
 
     def tidy(self) -> None:
         """Remove ended processes; idle ones end by themselves."""
-        for some in self._performers.values():
-            some[:] = [one for one in some if one.lives()]
+        for pool in self._performers.values():
+            pool[:] = [child for child in pool if child.lives()]
 
     async def _look(self) -> None:
         """Monitor the processes while they have requests."""
         while self._calls:
             await asyncio.sleep(conf.PERFORMER_BLOCKED_AFTER_S / 4)
-            for some in self._performers.values():
-                for one in some:
-                    if one.open and one.blocked_for() > conf.PERFORMER_BLOCKED_AFTER_S:
-                        one.set_apart()
-                        self._apart.append(one)
+            for pool in self._performers.values():
+                for child in pool:
+                    if child.open and child.blocked_for() > conf.PERFORMER_BLOCKED_AFTER_S:
+                        child.set_apart()
+                        self._apart.append(child)
             # each uses a place of the agent's window: if they do not recover, only the first may use
             # up its time
-            for one in self._apart[conf.MAX_BLOCKED_PERFORMERS if self._come_back else 1 :]:
-                one.kill("it was blocked")
-            for one in self._apart:
-                if not one.load:
-                    one.kill("its last request has ended")
-            self._apart = [one for one in self._apart if one.process]
+            for child in self._apart[conf.MAX_BLOCKED_PERFORMERS if self._come_back else 1 :]:
+                child.kill("it was blocked")
+            for child in self._apart:
+                if not child.load:
+                    child.kill("its last request has ended")
+            self._apart = [child for child in self._apart if child.process]
 
     async def close(self) -> None:
         """End the processes."""
-        for one in [*self._performers[False], *self._performers[True], *self._apart]:
-            one.kill("the worker ends")
-            await one.closed()
+        for child in [*self._performers[False], *self._performers[True], *self._apart]:
+            child.kill("the worker ends")
+            await child.closed()

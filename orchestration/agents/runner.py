@@ -240,31 +240,32 @@ class Runtime:
             while not ended.empty():
                 batch.append(ended.get_nowait())
             more = batch[-1] is not None
-            finished = [one for one in batch if one is not None]
+            finished = [call for call in batch if call is not None]
             try:
                 await self._compare(finished)
             except Exception:  # replies must be sent even if the siblings' reports are unusable
                 logger.exception("%s cannot compare itself with others", self.agent.instance)
             replies = [
                 PendingMessage(
-                    message=self._attributed(one, one.reply).dump(), until=one.request.complete_by
+                    message=self._attributed(call, call.reply).dump(),
+                    until=call.request.complete_by,
                 )
-                for one in finished
-                if one.reply is not None
+                for call in finished
+                if call.reply is not None
             ]
-            steps = [one.request.step for one in finished]
+            steps = [call.request.step for call in finished]
             if steps and not await self.inbox.send(replies, steps):
                 logger.error("Redis does not take %d replies: their steps expire", len(replies))
 
     async def _compare(self, over: Sequence[FinishedRequest]) -> None:
         """Count the results of calls, and step back if other workers' calls succeed."""
         now = self._now()
-        for one in over:
-            if one.began is not None and one.good is not None:
-                self.part.note(one.began, now, good=one.good)
+        for call in over:
+            if call.began is not None and call.good is not None:
+                self.part.note(call.began, now, good=call.good)
         if now - self._exchanged_at >= SLICE:
             await self._exchange(now)
-        failed = any(one.good is False for one in over)
+        failed = any(call.good is False for call in over)
         if failed and not anyone_takes_part(self._siblings, now, 2 * conf.INBOX_IDLE_S):
             # another worker shows whether the cause is this worker or the service, and serves repeats
             await self.inbox.call_another(even_if_empty=True)
@@ -276,10 +277,12 @@ class Runtime:
         """Exchange reports with the agent's other workers; return how many messages wait."""
         self._exchanged_at = now
         raw, waiting = await self.inbox.exchange(self.part.report(now).dump())
-        found = {worker: Report.parse(one) for worker, one in raw.items()}
-        self._siblings = [one for one in found.values() if one]
+        parsed = {worker: Report.parse(dumped) for worker, dumped in raw.items()}
+        self._siblings = [report for report in parsed.values() if report]
         if gone := [
-            name for name, one in found.items() if not (one and one.is_recent(now, REPORT_LIFE))
+            name
+            for name, report in parsed.items()
+            if not (report and report.is_recent(now, REPORT_LIFE))
         ]:
             await self.inbox.forget_reports(gone)
         return waiting
@@ -294,9 +297,9 @@ class Runtime:
             logger.warning("%s takes part again: no other worker does", self.agent.instance)
             self.part.take_part(now)
 
-    def _attributed(self, one: FinishedRequest, reply: Reply) -> Reply:
+    def _attributed(self, call: FinishedRequest, reply: Reply) -> Reply:
         """Return a reply; a failure while this worker has stepped back is blamed on the worker."""
-        if self.part.back_since is None or one.good is not False:
+        if self.part.back_since is None or call.good is not False:
             return reply
         message = f"{reply.code}: {reply.message}"[:LONGEST_MESSAGE]
         return reply.altered(code=INSTANCE_SICK, message=message, health=Health.NOTHING.value)

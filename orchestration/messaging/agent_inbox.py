@@ -67,13 +67,13 @@ class AgentInbox:
         redis = self._connected()
         try:
             if not wait:
-                found = as_messages(await redis.lpop(into, limit))
+                messages = as_messages(await redis.lpop(into, limit))
             else:
                 popped = await redis.blmpop(wait, 1, into, direction="LEFT", count=limit)
-                found = as_messages(popped[1]) if popped else []
+                messages = as_messages(popped[1]) if popped else []
         except RedisError as error:
             raise Unreachable(str(error)) from error
-        return signing.accepted(self._agent, found)
+        return signing.accepted(self._agent, messages)
 
     async def first_time(self, requests: Sequence[Taken]) -> list[bool]:
         """Mark requests as taken by this worker; return for each whether it was unmarked before.
@@ -87,22 +87,28 @@ class AgentInbox:
         try:
             pipeline = self._connected().pipeline(transaction=True)
             pipeline.zremrangebyscore(marks, "-inf", now)
-            pipeline.zmscore(marks, [one.name for one in requests])
-            pipeline.zadd(marks, {one.name: min(one.until, now + LONGEST_MARK) for one in requests})
+            pipeline.zmscore(marks, [request.name for request in requests])
+            pipeline.zadd(
+                marks,
+                {request.name: min(request.until, now + LONGEST_MARK) for request in requests},
+            )
             pipeline.expire(marks, NOTE_LIFE)
             pipeline.hset(
-                notes, items=[part for one in requests for part in (one.step, one.attempt)]
+                notes,
+                items=[part for request in requests for part in (request.step, request.attempt)],
             )
             pipeline.expire(notes, NOTE_LIFE)
             _, earlier, *_ = await pipeline.execute()
         except RedisError as error:
             logger.warning("cannot check whether requests are repeats: %s", error)
             return [True] * len(requests)
-        unmarked = {one.name for one, at in zip(requests, earlier, strict=True) if at is None}
+        unmarked = {
+            request.name for request, at in zip(requests, earlier, strict=True) if at is None
+        }
         first = []
-        for one in requests:
-            first.append(one.name in unmarked)
-            unmarked.discard(one.name)  # a batch may have it twice
+        for request in requests:
+            first.append(request.name in unmarked)
+            unmarked.discard(request.name)  # a batch may have it twice
         return first
 
     async def hand_back(self, messages: Sequence[bytes]) -> bool:
@@ -148,13 +154,13 @@ class AgentInbox:
             pipeline.expire(key, REPORT_LIFE)
             pipeline.hgetall(key)
             pipeline.llen(inbox(self._agent))
-            *_, found, waiting = await pipeline.execute()
+            *_, published, waiting = await pipeline.execute()
         except RedisError as error:
             logger.warning("cannot exchange reports: %s", error)
             return {}, 0
         return {
             worker: raw
-            for name, raw in found.items()
+            for name, raw in published.items()
             if (worker := name.decode(errors="replace")) != self._worker
         }, waiting
 
@@ -179,7 +185,8 @@ class AgentInbox:
         give_up_at = loop.time() + conf.SEND_RETRY_FOR_S
         while True:
             now = clock.now()
-            in_time = signing.sign(queue, [one.message for one in messages if now < one.until])
+            due = [pending.message for pending in messages if now < pending.until]
+            in_time = signing.sign(queue, due)
             try:
                 await self._push_once(queue, in_time, ended)
             except RedisError as error:

@@ -47,11 +47,11 @@ NUMBERS = re.compile(rb'((?:,"(?:returned|waited)":\d+)*)}$')
 def with_number(raw: bytes, name: str, number: int) -> bytes:
     """Return a message with another count of `returned` or `waited`."""
     raw = raw.rstrip()
-    found = NUMBERS.search(raw)
-    if found is None:
+    match = NUMBERS.search(raw)
+    if match is None:
         return raw
-    numbers = dict(re.findall(rb'"(\w+)":(\d+)', found[1])) | {name.encode(): b"%d" % number}
-    return raw[: found.start()] + b"".join(b',"%b":%b' % one for one in numbers.items()) + b"}"
+    numbers = dict(re.findall(rb'"(\w+)":(\d+)', match[1])) | {name.encode(): b"%d" % number}
+    return raw[: match.start()] + b"".join(b',"%b":%b' % pair for pair in numbers.items()) + b"}"
 
 
 class Message(msgspec.Struct, frozen=True, kw_only=True):

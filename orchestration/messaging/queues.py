@@ -190,12 +190,12 @@ def ring_all(messages: Mapping[str, Sequence[bytes]]) -> None:
 
 def _ring(messages: Mapping[str, Sequence[bytes]]) -> None:
     pipeline = connection().pipeline(transaction=False)
-    for name, some in messages.items():
-        pipeline.rpush(inbox(name), *(signing.sign(name, some) or [LOOK]))
+    for name, of_queue in messages.items():
+        pipeline.rpush(inbox(name), *(signing.sign(name, of_queue) or [LOOK]))
         pipeline.ltrim(inbox(name), -conf.MAX_INBOX_MESSAGES, -1)
         pipeline.set(flag(name), 1, nx=True, ex=conf.DOORBELL_TTL_S)
     done = pipeline.execute(raise_on_error=False)
-    errors = [one for one in done if isinstance(one, RedisError)]
+    errors = [result for result in done if isinstance(result, RedisError)]
     for name, is_first in zip(messages, done[2::3], strict=True):
         try:
             if is_first is True:
@@ -228,8 +228,8 @@ def ring_after_commit(*names: str) -> None:
     """
     for name in names:
         asked = connections[DEFAULT_DB_ALIAS].run_on_commit
-        earlier: Iterator[object] = (one[1] for one in reversed(asked))
-        rings = (one for one in earlier if isinstance(one, _Ring) and one.name == name)
+        earlier: Iterator[object] = (entry[1] for entry in reversed(asked))
+        rings = (hook for hook in earlier if isinstance(hook, _Ring) and hook.name == name)
         same = next(rings, None)
         transaction.on_commit(_Ring(name, same.rung if same else []))
 
@@ -283,8 +283,8 @@ def take(name: str, limit: int, wait: float = 0) -> list[bytes]:
     with _patience.asking():
         if not wait:
             return signing.accepted(name, as_messages(connection().lpop(into, limit)))
-        found = connection().blmpop(wait, 1, into, direction="LEFT", count=limit)
-    return signing.accepted(name, as_messages(found[1])) if found else []
+        popped = connection().blmpop(wait, 1, into, direction="LEFT", count=limit)
+    return signing.accepted(name, as_messages(popped[1])) if popped else []
 
 
 def waiting(names: Sequence[str]) -> list[str]:
@@ -302,16 +302,16 @@ def oldest(name: str) -> tuple[bytes | None, bool]:
         pipeline = connection().pipeline(transaction=False)
         pipeline.lindex(inbox(name), 0)
         pipeline.set("sas:kept", 1, get=True)
-        message, kept = pipeline.execute()
-        return message, kept is not None
+        message, mark = pipeline.execute()
+        return message, mark is not None
 
 
 def held_by(worker: str) -> dict[int, int]:
     """Return the requests that an agent's worker holds, as step → attempt."""
     with _patience.asking():
-        found = connection().hgetall(at_hand(worker))
-    held = (HELD.fullmatch(b":".join(as_messages(pair))) for pair in found.items())
-    return {int(one[1]): int(one[2]) for one in held if one}
+        notes = connection().hgetall(at_hand(worker))
+    held = (HELD.fullmatch(b":".join(as_messages(pair))) for pair in notes.items())
+    return {int(match[1]): int(match[2]) for match in held if match}
 
 
 def as_messages(taken: object) -> list[bytes]:

@@ -67,7 +67,7 @@ def master(url: str) -> Master | None:
         **{option: value for option, value in own.items() if option.startswith("ssl_")},
     }
     return Master(
-        sentinels=[_address(one) for one in hosts.split(",")],
+        sentinels=[_address(host) for host in hosts.split(",")],
         name=name,
         access={
             "db": int(number or 0),
@@ -85,21 +85,21 @@ def _address(text: str) -> tuple[str, int]:
 
 def client(url: str, **options: Any) -> redis.Redis:
     """Return a client; `options` are those of redis-py's connections."""
-    if found := master(url):
-        options |= {**found.access, "sentinel_kwargs": _patience(found)}
-        asked = Sentinel(found.sentinels, **options)  # type: ignore[no-untyped-call]
-        there: redis.Redis = asked.master_for(found.name, redis.Redis)  # type: ignore[no-untyped-call]
+    if primary := master(url):
+        options |= {**primary.access, "sentinel_kwargs": _patience(primary)}
+        asked = Sentinel(primary.sentinels, **options)  # type: ignore[no-untyped-call]
+        there: redis.Redis = asked.master_for(primary.name, redis.Redis)  # type: ignore[no-untyped-call]
         return there
     return redis.Redis.from_url(url, **options)
 
 
 def async_client(url: str, **options: Any) -> redis.asyncio.Redis:
     """Return a client for use in an event loop."""
-    if found := master(url):
-        own = {**_patience(found), "retry": redis.asyncio.retry.Retry(NoBackoff(), 0)}
-        options |= {**found.access, "sentinel_kwargs": own}
-        asked = AsyncSentinel(found.sentinels, **options)  # type: ignore[no-untyped-call]
-        made: redis.asyncio.Redis = asked.master_for(found.name, redis.asyncio.Redis)
+    if primary := master(url):
+        own = {**_patience(primary), "retry": redis.asyncio.retry.Retry(NoBackoff(), 0)}
+        options |= {**primary.access, "sentinel_kwargs": own}
+        asked = AsyncSentinel(primary.sentinels, **options)  # type: ignore[no-untyped-call]
+        made: redis.asyncio.Redis = asked.master_for(primary.name, redis.asyncio.Redis)
     else:
         made = redis.asyncio.Redis.from_url(url, **options)
     pool = made.connection_pool
@@ -129,10 +129,10 @@ def _has_ended(reader: StreamReader, writer: StreamWriter) -> bool:
     return bool(look.poll(0))
 
 
-def _patience(found: Master) -> dict[str, Any]:
+def _patience(primary: Master) -> dict[str, Any]:
     """Return the options for asking a sentinel: one that hangs must not keep the others from being asked."""
     return {
-        **found.own,
+        **primary.own,
         "socket_timeout": conf.REDIS_TIMEOUT_S / 4,
         "socket_connect_timeout": conf.REDIS_TIMEOUT_S / 4,
         "retry": Retry(NoBackoff(), 0),

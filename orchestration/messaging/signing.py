@@ -48,7 +48,7 @@ def sign(queue: str, messages: Sequence[bytes]) -> Sequence[bytes]:
     key = settings.MESSAGE_KEYS[0] if settings.MESSAGE_KEYS else ""
     if not key:
         return messages
-    return [one if one == LOOK else _signed(key, queue, one) for one in messages]
+    return [message if message == LOOK else _signed(key, queue, message) for message in messages]
 
 
 def accepted(queue: str, messages: Sequence[bytes]) -> list[bytes]:
@@ -58,7 +58,7 @@ def accepted(queue: str, messages: Sequence[bytes]) -> list[bytes]:
     """
     if not settings.MESSAGE_KEYS:
         return list(messages)
-    good = [one for raw in messages if (one := _verified(queue, raw)) is not None]
+    good = [message for raw in messages if (message := _verified(queue, raw)) is not None]
     if bad := len(messages) - len(good):
         logger.error("%d messages to %s were refused: none of our keys signed them", bad, queue)
         example = next(raw for raw in messages if _verified(queue, raw) is None)
