@@ -51,7 +51,7 @@ class Deadline(NamedTuple):
 
 AnyMark = TypeVar("AnyMark", bound=Mark | Deadline)
 
-# All agents with their marks, as a table of a statement; `Marks.given` has the parameters.
+# All agents with their marks, as a table of a statement; `Marks.parameters` has the parameters.
 AGENTS_FROM = f"""(
     SELECT p.agent, coalesce(f.turn, '{Mark().turn}'::bigint) AS turn,
         coalesce(f.pending_since, '-infinity') AS pending_since,
@@ -93,7 +93,7 @@ def first_in_line(what: str, isolated: str = "false", *, more: str = "") -> str:
 
 
 # Whether any step of `m.agent` waits that may go.
-WANTED = f"""({first_in_line("s.id")} IS NOT NULL OR {first_in_line("s.id", "true")} IS NOT NULL)"""
+MAY_GO = f"""({first_in_line("s.id")} IS NOT NULL OR {first_in_line("s.id", "true")} IS NOT NULL)"""
 
 
 def _lowest(key: str, values: str, source: str, indexes: Sequence[str]) -> str:
@@ -145,7 +145,7 @@ class _Known(Generic[AnyMark]):
     """
 
     mark: AnyMark | None = None
-    found: tuple[tuple[float, AnyMark], ...] = ()
+    readings: tuple[tuple[float, AnyMark], ...] = ()
     look_at: float = 0.0
     from_head_at: float = 0.0
     costly: bool = False
@@ -159,13 +159,14 @@ class _Known(Generic[AnyMark]):
     def add(self, lowest: AnyMark, read_at: datetime, now: float) -> None:
         """Note what a look found; what was found `LAG_S` ago is the mark, unless there is less by now."""
         if read_at < self.read_at:  # the clock was put back: what is written now may be lower
-            self.mark, self.found, self.from_head_at = None, (), 0.0
+            self.mark, self.readings, self.from_head_at = None, (), 0.0
         else:
-            old = [one for one in self.found if one[0] <= now - LAG_S][-1:]
+            old = [reading for reading in self.readings if reading[0] <= now - LAG_S][-1:]
             for _, mark in old:
                 pairs: Iterable[tuple[Any, Any]] = zip(mark, lowest, strict=True)
                 self.mark = type(lowest)(*(min(pair) for pair in pairs))
-            self.found = (*old, *(one for one in self.found if one[0] > now - LAG_S), (now, lowest))
+            recent = (reading for reading in self.readings if reading[0] > now - LAG_S)
+            self.readings = (*old, *recent, (now, lowest))
         self.read_at = read_at
 
 
@@ -177,7 +178,7 @@ class Marks(Generic[AnyMark]):
         self.kind = kind
         self.head = kind()
         self._known: dict[str, _Known[AnyMark]] = {}
-        self.wanted = False
+        self.in_use = False
         self._rest_until = 0.0
 
     @contextmanager
@@ -188,22 +189,22 @@ class Marks(Generic[AnyMark]):
             yield
         finally:
             now = time.monotonic()
-            self.wanted |= now - began > conf.SLOW_LOOK_S and now >= self._rest_until
+            self.in_use |= now - began > conf.SLOW_LOOK_S and now >= self._rest_until
 
     def of(self, keys: Iterable[str]) -> dict[str, AnyMark]:
         """Return the mark of each key that has one that is of use."""
-        if not self.wanted:
+        if not self.in_use:
             return {}
         now = time.monotonic()
         known = {key: self._known.setdefault(key, _Known()) for key in keys}
-        due = {key for key, one in known.items() if now >= one.look_at}
+        due = {key for key, entry in known.items() if now >= entry.look_at}
         at_head = {key for key in due if now >= known[key].from_head_at}
-        for some in (at_head, due - at_head):
-            if some:
-                self._look(some, now, from_head=some is at_head)
-        return {key: one.used for key, one in known.items() if one.used}
+        for batch in (at_head, due - at_head):
+            if batch:
+                self._look(batch, now, from_head=batch is at_head)
+        return {key: entry.used for key, entry in known.items() if entry.used}
 
-    def given(self, marks: Mapping[str, AnyMark]) -> dict[str, list[Any]]:
+    def parameters(self, marks: Mapping[str, AnyMark]) -> dict[str, list[Any]]:
         """Return marks as parameters of a statement."""
         columns = zip(*marks.values(), strict=True) if marks else ([] for _ in self.head)
         named = zip(self.head._fields, columns, strict=True)
@@ -211,21 +212,23 @@ class Marks(Generic[AnyMark]):
 
     def _look(self, keys: Collection[str], began: float, *, from_head: bool) -> None:
         known = {key: self._known[key] for key in keys}
-        for one in known.values():  # even if this fails
-            one.look_at = began + LOOK_S
-            one.from_head_at = began + LONGEST_S if from_head else one.from_head_at
-        since = {key: (None if from_head else one.mark) or self.head for key, one in known.items()}
-        rows = prepared.run(self.lowest, self.given(since))
+        for entry in known.values():  # even if this fails
+            entry.look_at = began + LOOK_S
+            entry.from_head_at = began + LONGEST_S if from_head else entry.from_head_at
+        since = {
+            key: (None if from_head else entry.mark) or self.head for key, entry in known.items()
+        }
+        rows = prepared.run(self.lowest, self.parameters(since))
         now = time.monotonic()
         rest = min((now - began) / SHARE, LONGEST_S)
         for key, *lowest, read_at, passed in rows:
-            one = known[key]
+            entry = known[key]
             if from_head:
-                one.costly = passed > COSTLY
-                one.from_head_at = now + rest
-            one.add(self.kind(*lowest), read_at, now)
-        if not any(one.costly for one in list(self._known.values())):
-            self.wanted = False
+                entry.costly = passed > COSTLY
+                entry.from_head_at = now + rest
+            entry.add(self.kind(*lowest), read_at, now)
+        if not any(entry.costly for entry in list(self._known.values())):
+            self.in_use = False
             self._rest_until = now + rest
 
 
@@ -236,7 +239,7 @@ PROCESSING = Marks(LOWEST_DEADLINE, Deadline)
 def all_agents() -> dict[str, list[Any]]:
     """Return the marks of all agents, as parameters of a statement with `AGENTS_FROM`."""
     agents = Policy.objects.values_list("agent", flat=True)
-    return AGENTS.given(AGENTS.of(agents) if AGENTS.wanted else {})
+    return AGENTS.parameters(AGENTS.of(agents) if AGENTS.in_use else {})
 
 
 def deadline() -> datetime:

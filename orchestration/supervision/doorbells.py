@@ -7,7 +7,7 @@ from ..messaging import queues
 from ..models import low_water
 from ..models.hold import holds_agent
 from ..models.inbox import SUBMISSIONS
-from ..models.low_water import AGENTS_FROM, WANTED
+from ..models.low_water import AGENTS_FROM, MAY_GO
 from ..models.request import REQUESTS, waits_for_person
 from ..states import LOCAL
 from ..transitions.gates import FIRST
@@ -19,7 +19,7 @@ REQUESTED = REQUESTS.is_overdue(f"NOT {waits_for_person('m')}")
 
 # Steps to claim, where their agent is not held, or to compute (index step_turn), and undos to begin.
 CLAIMABLE = f"""
-EXISTS (SELECT FROM {AGENTS_FROM} WHERE NOT {holds_agent("m.agent")} AND {WANTED})
+EXISTS (SELECT FROM {AGENTS_FROM} WHERE NOT {holds_agent("m.agent")} AND {MAY_GO})
 OR {FIRST.format(agent=f"'{LOCAL}'")} IS NOT NULL
 OR EXISTS (SELECT FROM orchestration_undorequest)
 """  # noqa: S608 - put together from constants

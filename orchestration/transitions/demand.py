@@ -10,7 +10,7 @@ from ..models.hold import holds_agent
 from ..models.low_water import (
     AGENTS,
     AGENTS_FROM,
-    WANTED,
+    MAY_GO,
     Mark,
     first_in_flight,
     first_in_line,
@@ -33,7 +33,7 @@ TAKES_PLACE = """AND s.complete_by > (SELECT clock_timestamp())
 # from the marks on.
 DEMAND = f"""
 SELECT p.agent, {STATE}, p.time_allowed, p.call_timeout, p.tries, p.key_memory,
-    f.all_kinds, {WANTED},
+    f.all_kinds, {MAY_GO},
     {longest_waiting("extract(epoch FROM clock_timestamp() - s.pending_since)::float8")}, p.aged_after,
     f.isolated = 0 AND {first_in_line("s.id", "true")} IS NOT NULL,
     {holds_agent("p.agent")},
@@ -113,7 +113,7 @@ def demands(
     Each comes with the standings of its lines that `arrivals` join.
     """
     marks = AGENTS.of(agents)
-    values = AGENTS.given(marks) | lines_of(arrivals)
+    values = AGENTS.parameters(marks) | lines_of(arrivals)
     with AGENTS.watching():
         locked = lock_and_read(agents, DEMAND, values)
     return [
