@@ -18,7 +18,7 @@ from ..models.incident import IncidentEventKind, IncidentState
 from .events import incident_event
 from .state import IncidentFacts, decide_state
 
-KEPT = 8  # days of hourly counts
+HOUR_DAYS = 8  # days of hourly counts
 
 # One statement, so one snapshot: the states of steps and the tallies belong together. A former leader
 # that wakes up counts no tally twice, since counting deletes it. A locked incident keeps its tallies
@@ -67,7 +67,7 @@ ORDER BY i.id
 HOURS = f"""
 WITH old AS (
     DELETE FROM orchestration_incidenthour
-    WHERE incident_id = ANY(%(incidents)s) AND hour < (SELECT clock_timestamp()) - interval '{KEPT} days'
+    WHERE incident_id = ANY(%(incidents)s) AND hour < (SELECT clock_timestamp()) - interval '{HOUR_DAYS} days'
 )
 INSERT INTO orchestration_incidenthour (incident_id, hour, failures)
 SELECT * FROM unnest(%(incidents)s::bigint[], %(hours)s::timestamptz[], %(failures)s::int[])
@@ -125,32 +125,32 @@ def aggregate(by: str) -> int:
 
 
 def _sums() -> dict[int, _Sum]:
-    found: dict[int, _Sum] = {}
+    sums: dict[int, _Sum] = {}
     for known, active_steps, retrying, critical, now, hour, currency, actor, *counts in sql.run(
         AGGREGATE, {}
     ):
-        one = found.setdefault(
+        total = sums.setdefault(
             known, _Sum(active_steps=active_steps, retrying=bool(retrying), now=now)
         )
-        one.retrying = one.retrying or bool(retrying)
-        one.critical = one.critical or bool(critical)
+        total.retrying = total.retrying or bool(retrying)
+        total.critical = total.critical or bool(critical)
         if hour is None:
             continue
         failures, tasks, open_tasks, again, retried, value, hurt, last_at, tried_at = counts
-        one.failures += failures
-        one.tasks += tasks
-        one.open_tasks += open_tasks
-        one.again += again
+        total.failures += failures
+        total.tasks += tasks
+        total.open_tasks += open_tasks
+        total.again += again
         if retried:
-            one.retried[actor] += retried
-        one.hurt += hurt or 0
-        one.last_at = max(filter(None, (one.last_at, last_at)), default=None)
-        one.tried_at = max(filter(None, (one.tried_at, tried_at)), default=None)
+            total.retried[actor] += retried
+        total.hurt += hurt or 0
+        total.last_at = max(filter(None, (total.last_at, last_at)), default=None)
+        total.tried_at = max(filter(None, (total.tried_at, tried_at)), default=None)
         if currency:
-            one.values[currency] += int(value)
+            total.values[currency] += int(value)
         if failures:
-            one.hours[hour] += failures
-    return found
+            total.hours[hour] += failures
+    return sums
 
 
 def _values(incident: Incident) -> dict[str, object]:
@@ -248,7 +248,7 @@ def unmuted(incident: Incident) -> None:
 
 
 def _keep_hours(sums: dict[int, _Sum]) -> None:
-    rows = [(known, hour, n) for known, one in sums.items() for hour, n in one.hours.items()]
+    rows = [(known, hour, n) for known, total in sums.items() for hour, n in total.hours.items()]
     if rows:
         incidents, hours, failures = (list(column) for column in zip(*rows, strict=True))
         sql.run(HOURS, {"incidents": incidents, "hours": hours, "failures": failures})

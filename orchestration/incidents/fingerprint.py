@@ -36,7 +36,7 @@ _RULES: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...]
                 r"|\b\d\d:\d\d:\d\d(?:[.,]\d+)?\b"), TIME),
     (re.compile(r"(?<![\w.])(?:\d{1,3}\.){3}\d{1,3}(?::\d+|/\d+)?(?![\w.])"), ADDRESS),
     (re.compile(r"(?<![\w:])\[?(?:[0-9a-f]{0,4}:){2,7}[0-9a-f]{0,4}(?:\](?::\d+)?)?(?![\w:])", re.IGNORECASE),
-     lambda found: ADDRESS if any(map(str.isalnum, found[0])) else found[0]),
+     lambda match: ADDRESS if any(map(str.isalnum, match[0])) else match[0]),
     (re.compile(r"\b(?:localhost|[a-z0-9-]+(?:\.[a-z0-9-]+)+):\d{2,5}\b", re.IGNORECASE), ADDRESS),
     # 12, -3.5, 1,000.00, 12 %, 30s: no other letters
     (re.compile(r"(?<![\w-])[+-]?\d+(?:[.,_]\d+)*(?:\s?%|(?:[mn]?s|min|h|[kKMG]i?B)(?!\w)|(?![\w-]))"),

@@ -119,13 +119,13 @@ def lock(causes: Iterable[Cause]) -> set[str]:
     Another session holds the incident or the open alert of those. Never waits.
     """
     names = {
-        cause.fingerprint: {one.fingerprint for one in (cause, *_stand_ins(cause))}
+        cause.fingerprint: {stand_in.fingerprint for stand_in in (cause, *_stand_ins(cause))}
         for cause in causes
     }
     if not names:
         return set()
-    found = sql.run(LOCKED, {"causes": list(set().union(*names.values()))})
-    locked = {fingerprint for (fingerprint,) in found}
+    rows = sql.run(LOCKED, {"causes": list(set().union(*names.values()))})
+    locked = {fingerprint for (fingerprint,) in rows}
     return {name for name, either in names.items() if either & locked}
 
 
@@ -137,9 +137,9 @@ def count_failures(failures: Sequence[StepFailure], *, by: str) -> list[int]:
     if not failures:
         return []
     known = _identify({failure.cause.fingerprint: failure for failure in failures}, by)
-    found = [known[failure.cause.fingerprint] for failure in failures]
-    sql.run(COUNT_HITS, {"incidents": found, "steps": [failure.step for failure in failures]})
-    return found
+    incidents = [known[failure.cause.fingerprint] for failure in failures]
+    sql.run(COUNT_HITS, {"incidents": incidents, "steps": [failure.step for failure in failures]})
+    return incidents
 
 
 @contextmanager
@@ -177,11 +177,11 @@ def _identify(causes: Mapping[str, StepFailure], by: str) -> dict[str, int]:
     missing = {name: failure for name, failure in causes.items() if name not in known}
     if missing:
         crowd = _crowd({failure.cause.of_step for failure in missing.values()})
-        meant = {name: _meant(failure.cause, crowd) for name, failure in missing.items()}
-        _open({meant[name].fingerprint: (meant[name], missing[name]) for name in missing}, by)
+        recorded = {name: _recorded_as(failure.cause, crowd) for name, failure in missing.items()}
+        _open({recorded[name].fingerprint: (recorded[name], missing[name]) for name in missing}, by)
         # another transaction may have been first: a new statement sees its rows
-        opened = _known([cause.fingerprint for cause in meant.values()])
-        known |= {name: opened[cause.fingerprint] for name, cause in meant.items()}
+        opened = _known([cause.fingerprint for cause in recorded.values()])
+        known |= {name: opened[cause.fingerprint] for name, cause in recorded.items()}
     return known
 
 
@@ -190,7 +190,7 @@ def _stand_ins(cause: Cause) -> tuple[Cause, Cause]:
     return replace(cause, message=VARIOUS), replace(cause, message=VARIOUS, code=VARIOUS)
 
 
-def _meant(cause: Cause, crowd: Mapping[tuple[str, ...], Mapping[str, int]]) -> Cause:
+def _recorded_as(cause: Cause, crowd: Mapping[tuple[str, ...], Mapping[str, int]]) -> Cause:
     """Return a new cause, or what stands for it among those that are there: a number for each code."""
     codes = crowd.get(cause.of_step, {})
     of_code, of_step = _stand_ins(cause)
@@ -209,11 +209,11 @@ def _crowd(steps: Collection[tuple[str, ...]]) -> Mapping[tuple[str, ...], Mappi
     rows = Incident.objects.filter(
         workflow__in={workflow for workflow, *_ in steps}, step__in={step for _, step, *_ in steps}
     )
-    found: dict[tuple[str, ...], dict[str, int]] = defaultdict(dict)
+    counts: dict[tuple[str, ...], dict[str, int]] = defaultdict(dict)
     kinds = rows.values_list("workflow", "step", "direction", "agent", "outcome", "code")
     for *of_step, code, count in kinds.annotate(count=Count("id")).order_by():
-        found[tuple(of_step)][code] = count
-    return found
+        counts[tuple(of_step)][code] = count
+    return counts
 
 
 def _open(causes: Mapping[str, tuple[Cause, StepFailure]], by: str) -> None:

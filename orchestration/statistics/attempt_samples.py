@@ -60,11 +60,11 @@ def sample(agent: str) -> AttemptSample:
     """Return the steps of an agent that began in the last days: all, or a sample of each half hour."""
     total, of_agent = _totals(agent)
     whole = total <= WHOLE
-    wanted = {"agent": agent, "days": DAYS, "now": clock.database_now()}
+    parameters = {"agent": agent, "days": DAYS, "now": clock.database_now()}
     pieces = {"pieces": 1, "each": 2 * WHOLE} if whole else {"pieces": PIECES, "each": OF_EACH}
-    found = dict(sql.run(SAMPLE, {**wanted, **pieces}))
+    directions = dict(sql.run(SAMPLE, {**parameters, **pieces}))
     return AttemptSample(
-        steps=_recorded_steps(found),
+        steps=_recorded_steps(directions),
         attempts=of_agent,
         whole=whole,
     )
@@ -78,10 +78,10 @@ def _totals(agent: str) -> tuple[int, int]:
     return sum(counted.values()), counted.get(agent, 0)
 
 
-def _recorded_steps(found: dict[int, str]) -> list[RecordedStep]:
+def _recorded_steps(directions: dict[int, str]) -> list[RecordedStep]:
     attempts: dict[int, list[RecordedAttempt]] = defaultdict(list)
     kinds = {"excused": EventKind.EXCUSED.value, "resubmitted": EventKind.RESUBMITTED.value}
-    for row in sql.run(ATTEMPTS, {"steps": list(found), **kinds}):
+    for row in sql.run(ATTEMPTS, {"steps": list(directions), **kinds}):
         step, outcome, seconds, working, calls, code, excused, resubmitted = row
         attempts[step].append(
             RecordedAttempt(
@@ -90,6 +90,6 @@ def _recorded_steps(found: dict[int, str]) -> list[RecordedStep]:
             )
         )  # fmt: skip
     return [
-        RecordedStep(attempts=tried, direction=found[step])
+        RecordedStep(attempts=tried, direction=directions[step])
         for step, tried in sorted(attempts.items())
     ]

@@ -26,20 +26,20 @@ def buckets(lengths: Iterable[float]) -> list[int]:
 
 def dense(counts: Iterable[tuple[int, int]]) -> list[int]:
     """Return one count per bucket, from (bucket, count) pairs."""
-    found = [0] * SIZE
+    buckets = [0] * SIZE
     for place, count in counts:
-        found[place] += count
-    return found
+        buckets[place] += count
+    return buckets
 
 
 def merged(parts: Iterable[Buckets]) -> list[int]:
     """Return the sum of histograms."""
-    found = [0] * SIZE
+    buckets = [0] * SIZE
     for part in parts:
         for place, count in enumerate(part):
             if count:
-                found[place] += count
-    return found
+                buckets[place] += count
+    return buckets
 
 
 def percentile(counts: Buckets, share: float) -> float | None:
@@ -50,12 +50,12 @@ def percentile(counts: Buckets, share: float) -> float | None:
     total = sum(counts)
     if not total:
         return None
-    wanted = share * total
+    target = share * total
     below = 0
     for place, count in enumerate(counts):
-        if count and below + count >= wanted:
+        if count and below + count >= target:
             low = BOUNDS[place - 1] if place else 0.0
             high = BOUNDS[min(place, len(BOUNDS) - 1)]
-            return low + (high - low) * max(0.0, wanted - below) / count
+            return low + (high - low) * max(0.0, target - below) / count
         below += count
     return BOUNDS[-1]

@@ -91,22 +91,22 @@ GROUP BY 1, 2, 3, 4, 5, 6, 7
 """
 
 SUM_TOOK = """took = ARRAY(SELECT coalesce(old, 0) + coalesce(new, 0)
-    FROM unnest(kept.took, excluded.took) WITH ORDINALITY AS u (old, new, place) ORDER BY place)"""
+    FROM unnest(stored.took, excluded.took) WITH ORDINALITY AS u (old, new, place) ORDER BY place)"""
 
 ADD_TASKS = f"""
-INSERT INTO orchestration_taskrollup AS kept
+INSERT INTO orchestration_taskrollup AS stored
     (span, start, workflow, created, processed, errors, undone, took)
 SELECT span, start, workflow, created, processed, errors, undone, took::int[]
 FROM unnest(%(span)s::int[], %(start)s::timestamptz[], %(workflow)s::text[], %(created)s::int[],
     %(processed)s::int[], %(errors)s::int[], %(undone)s::int[], %(took)s::text[])
     AS r (span, start, workflow, created, processed, errors, undone, took)
 ON CONFLICT (span, start, workflow) DO UPDATE SET
-    created = kept.created + excluded.created, processed = kept.processed + excluded.processed,
-    errors = kept.errors + excluded.errors, undone = kept.undone + excluded.undone, {SUM_TOOK}
+    created = stored.created + excluded.created, processed = stored.processed + excluded.processed,
+    errors = stored.errors + excluded.errors, undone = stored.undone + excluded.undone, {SUM_TOOK}
 """  # noqa: S608 - put together from constants
 
 ADD_ATTEMPTS = f"""
-INSERT INTO orchestration_steprollup AS kept
+INSERT INTO orchestration_steprollup AS stored
     (span, start, workflow, step, direction, agent, done, failed, rejected, took)
 SELECT span, start, workflow, step, direction, agent, done, failed, rejected, took::int[]
 FROM unnest(%(span)s::int[], %(start)s::timestamptz[], %(workflow)s::text[], %(step)s::text[],
@@ -114,14 +114,14 @@ FROM unnest(%(span)s::int[], %(start)s::timestamptz[], %(workflow)s::text[], %(s
     %(rejected)s::int[], %(took)s::text[])
     AS r (span, start, workflow, step, direction, agent, done, failed, rejected, took)
 ON CONFLICT (span, start, workflow, step, direction, agent) DO UPDATE SET
-    done = kept.done + excluded.done, failed = kept.failed + excluded.failed,
-    rejected = kept.rejected + excluded.rejected, {SUM_TOOK}
+    done = stored.done + excluded.done, failed = stored.failed + excluded.failed,
+    rejected = stored.rejected + excluded.rejected, {SUM_TOOK}
 """  # noqa: S608 - put together from constants
 
 # One observation of each gate: steps in flight by step_in_flight, waiting ones (up to the cap) and the
 # oldest by step_waiting.
 OBSERVE_GATES = f"""
-INSERT INTO orchestration_gaterollup AS kept
+INSERT INTO orchestration_gaterollup AS stored
     (span, start, agent, samples, blocked_samples, in_flight, room, waiting, oldest)
 SELECT span, date_bin(span * interval '1 second', clock_timestamp(), 'epoch'), p.agent, 1,
     (free.room = 0)::int, flight.steps, free.room, waiting.steps,
@@ -141,12 +141,12 @@ CROSS JOIN LATERAL (SELECT count(*) AS steps
 LEFT JOIN LATERAL {longest_waiting("s.pending_since AS since")} AS oldest ON true
 CROSS JOIN unnest(%(spans)s::int[]) AS span
 ON CONFLICT (span, start, agent) DO UPDATE SET
-    samples = kept.samples + 1,
-    blocked_samples = kept.blocked_samples + excluded.blocked_samples,
-    in_flight = greatest(kept.in_flight, excluded.in_flight),
-    room = least(kept.room, excluded.room),
-    waiting = greatest(kept.waiting, excluded.waiting),
-    oldest = greatest(kept.oldest, excluded.oldest)
+    samples = stored.samples + 1,
+    blocked_samples = stored.blocked_samples + excluded.blocked_samples,
+    in_flight = greatest(stored.in_flight, excluded.in_flight),
+    room = least(stored.room, excluded.room),
+    waiting = greatest(stored.waiting, excluded.waiting),
+    oldest = greatest(stored.oldest, excluded.oldest)
 """  # noqa: S608 - put together from constants
 WAITING_CAP = 10_001
 
@@ -237,14 +237,14 @@ def _spread(
     rows: Iterable[tuple[int, tuple[str, ...], str, int | None, int]],
 ) -> dict[Key, RollUpCounts]:
     """Add what was counted by the minute to the row of each span that the minute lies in."""
-    found: dict[Key, RollUpCounts] = defaultdict(RollUpCounts)
+    sums: dict[Key, RollUpCounts] = defaultdict(RollUpCounts)
     for minute, names, what, bucket, number in rows:
         for span in SPANS:
-            row = found[span, minute - minute % span, names]
+            row = sums[span, minute - minute % span, names]
             row.counts[what] += number
             if bucket is not None:
                 row.took[bucket] += number
-    return found
+    return sums
 
 
 def _add(
@@ -278,9 +278,9 @@ def _trimmed(took: dict[int, int]) -> Iterator[int]:
 
 def prune(now: datetime) -> None:
     """Delete the rows that no chart shows any more."""
-    for span, kept in SPANS.items():
+    for span, longest in SPANS.items():
         for model in (TaskRollUp, StepRollUp, GateRollUp):
-            model.objects.filter(span=span, start__lt=now - kept).delete()
+            model.objects.filter(span=span, start__lt=now - longest).delete()
 
 
 ROLL_UP = Duty(

@@ -126,7 +126,7 @@ def size(load: Load, costs: Costs = MEASURED) -> Size:
     # a request is written when its step is made, and again with its values when its turn has come
     wal = costs.wal.of(load.steps) + load.payload * (1 + 2 * load.steps)
     average = load.average or rate
-    found = Size(
+    result = Size(
         tasks_per_second=rate,
         cores=cores,
         schedulers=schedulers,
@@ -146,36 +146,36 @@ def size(load: Load, costs: Costs = MEASURED) -> Size:
         gate_limit=1000 * 200 / costs.turn_held.of(200),
         advice=[],
     )
-    found.advice.extend(_advice(load, found, calls))
-    return found
+    result.advice.extend(_advice(load, result, calls))
+    return result
 
 
-def _advice(load: Load, found: Size, calls: float) -> list[str]:
+def _advice(load: Load, result: Size, calls: float) -> list[str]:
     """Return a sentence on each thing to add."""
     sentences = []
-    if found.tasks_per_second < load.tasks_per_second:
+    if result.tasks_per_second < load.tasks_per_second:
         sentences.append(
             f"The service bounds it: {load.calls_per_second:g} calls/s allow "
-            f"{found.tasks_per_second:.0f} tasks/s. More machines do not help."
+            f"{result.tasks_per_second:.0f} tasks/s. More machines do not help."
         )
-    if calls > found.gate_limit * BUSY:
+    if calls > result.gate_limit * BUSY:
         sentences.append(
-            f"One gate serves some {found.gate_limit:,.0f} steps/s: divide the agent's service into "
+            f"One gate serves some {result.gate_limit:,.0f} steps/s: divide the agent's service into "
             "several agents."
         )
-    if found.cores["Postgres"] > MANY_CORES:
+    if result.cores["Postgres"] > MANY_CORES:
         sentences.append(
             "One Postgres is too small: divide by region or tenant into installations of their own."
         )
-    elif found.cores["Postgres"] > 2:
+    elif result.cores["Postgres"] > 2:
         sentences.append("Give Postgres a machine of its own, with a standby of the same size.")
-    if found.connections > MANY_CONNECTIONS:
+    if result.connections > MANY_CONNECTIONS:
         sentences.append(
             "Put PgBouncer in transaction mode in front of Postgres (TRANSACTION_POOLER=1), or serve "
             "several queues in one process."
         )
-    if found.disk > MUCH_DISK:
+    if result.disk > MUCH_DISK:
         sentences.append("Keep ended tasks for a shorter time, or write them to files.")
-    if found.cores["Redis"] > 1:
+    if result.cores["Redis"] > 1:
         sentences.append("One Redis has one core: divide by region or tenant.")
     return sentences
