@@ -37,7 +37,7 @@ def perform(operation: Operation, items: Sequence[OperationItem], mark: Mark) ->
     crash_points.reached("operation.marked", items)
     answers = PERFORM[Act(operation.act)](operation, items)
     if ended := [_ended(operation, item, answers[item.id]) for item in items]:
-        mark([one for one in ended if one[1] != ItemState.SENT])
+        mark([answer for answer in ended if answer[1] != ItemState.SENT])
     return answers
 
 

@@ -62,7 +62,7 @@ STANDING = f"""FROM orchestration_step s WHERE s.task_id = t.id
 HELD = """EXISTS (SELECT 1 FROM orchestration_hold h
     WHERE h.task_id = t.id AND h.scope = 'task' AND h.cause = 'hand' AND h.until IS NULL)"""
 
-FOUND = {
+STATEMENTS = {
     Act.RESUBMIT: STEPS,
     Act.BY_HAND: STEPS,
     Act.UNDO: TASKS.format(
@@ -102,7 +102,7 @@ GROUP BY 1, 2, 3 ORDER BY 1, 2, 3
 """  # noqa: S608 - constants of our own
 # What stands where an undo is forced, or forbids it where it is not: the commonest.
 STAND = f"""
-SELECT s.name, s.irreversible, count(*) FROM ({{found}}) AS t
+SELECT s.name, s.irreversible, count(*) FROM ({{items}}) AS t
 JOIN orchestration_step s ON s.task_id = t.task
 WHERE t.why IN ('', %(irreversible)s) AND s.direction = 'do' AND s.irreversible <> '' AND {MAY_BE_DONE}
 GROUP BY 1, 2 ORDER BY 3 DESC, 1, 2 LIMIT 20
@@ -110,7 +110,7 @@ GROUP BY 1, 2 ORDER BY 3 DESC, 1, 2 LIMIT 20
 CALLS = {Act.RESUBMIT: CALLS_OF_STEPS, Act.BY_HAND: CALLS_OF_STEPS, Act.UNDO: CALLS_OF_UNDO}
 
 COUNT = """
-SELECT why, count(*), count(*) FILTER (WHERE stands <> '{{}}') FROM ({found}) AS f GROUP BY why
+SELECT why, count(*), count(*) FILTER (WHERE stands <> '{{}}') FROM ({items}) AS f GROUP BY why
 """
 
 FREEZE = """
@@ -119,7 +119,7 @@ INSERT INTO orchestration_operationitem
 SELECT %(operation)s, task, step, attempt, seen, cause, stands,
     CASE why WHEN '' THEN 'waiting' ELSE 'skipped' END, why,
     CASE why WHEN '' THEN NULL ELSE clock_timestamp() END
-FROM ({found}) AS f {only} ORDER BY task, step {limit}
+FROM ({items}) AS f {only} ORDER BY task, step {limit}
 """
 
 # One operation at a time is frozen, so each sees the open items of the others.
@@ -150,32 +150,32 @@ def preview_figures(act: Act, chosen: SelectedTasks) -> dict[str, Any]:
     with irreversible steps, and `standing` lists these steps: {step, why, count}. Without force, it lists
     the steps that forbid the undo.
     """
-    found, parameters = _found(act, chosen)
-    rows = sql.run(COUNT.format(found=found), parameters)
+    query, parameters = _statement_for(act, chosen)
+    rows = sql.run(COUNT.format(items=query), parameters)
     counts = {why: count for why, count, _ in rows}
-    calls, money = _calls(act, f"(SELECT * FROM ({found}) AS f WHERE why = '') AS i", parameters)  # noqa: S608
+    calls, money = _calls(act, f"(SELECT * FROM ({query}) AS f WHERE why = '') AS i", parameters)  # noqa: S608
     return {
         "eligible": counts.pop("", 0),
         "skipped": dict(sorted(counts.items(), key=lambda pair: -pair[1])),
         "calls": calls,
         "money": money,
         "forced": sum(forced for why, _, forced in rows if not why),
-        "standing": _standing(found, parameters) if act == Act.UNDO else [],
+        "standing": _standing(query, parameters) if act == Act.UNDO else [],
     }
 
 
-def _standing(found: str, parameters: Mapping[str, Any]) -> list[dict[str, Any]]:
-    rows = sql.run(STAND.format(found=found), parameters)
+def _standing(query: str, parameters: Mapping[str, Any]) -> list[dict[str, Any]]:
+    rows = sql.run(STAND.format(items=query), parameters)
     return [{"step": step, "why": why, "count": count} for step, why, count in rows]
 
 
 def freeze(operation: Operation, chosen: SelectedTasks) -> None:
     """Write the items of an operation as the selection is now; call it in a transaction."""
     sql.run(LOCK, {})
-    found, parameters = _found(Act(operation.act), chosen)
+    query, parameters = _statement_for(Act(operation.act), chosen)
     only, limit = ("WHERE why = ''", "LIMIT %(sample)s") if operation.sample else ("", "")
     sql.run(
-        FREEZE.format(found=found, only=only, limit=limit),
+        FREEZE.format(items=query, only=only, limit=limit),
         {**parameters, "operation": operation.id, "sample": operation.sample},
     )
 
@@ -219,7 +219,7 @@ def _calls(
     return ([] if act == Act.BY_HAND else calls), money
 
 
-def _found(act: Act, chosen: SelectedTasks) -> tuple[str, dict[str, Any]]:
+def _statement_for(act: Act, chosen: SelectedTasks) -> tuple[str, dict[str, Any]]:
     """Return the statement that finds the items, and its parameters."""
     ids, values = _statement(chosen.tasks, "chosen", "uuid")
     only, more = "NULL", dict[str, Any]()
@@ -239,8 +239,8 @@ def _found(act: Act, chosen: SelectedTasks) -> tuple[str, dict[str, Any]]:
         "held": Refusal.HELD_ALREADY.value,
         "not_held": Refusal.NOT_HELD.value,
     }
-    found = FOUND[act].replace("CHOSEN", ids).replace("ONLY", only)
-    return found, {**parameters, **values, **more}
+    query = STATEMENTS[act].replace("CHOSEN", ids).replace("ONLY", only)
+    return query, {**parameters, **values, **more}
 
 
 def _statement(rows: QuerySet[Any, Any], name: str, kind: str) -> tuple[str, dict[str, Any]]:
@@ -250,5 +250,5 @@ def _statement(rows: QuerySet[Any, Any], name: str, kind: str) -> tuple[str, dic
     except EmptyResultSet:
         return f"SELECT NULL::{kind} WHERE false", {}
     names = [f"{name}{number}" for number in range(len(values))]
-    named = statement.replace("%%", "%%%%") % tuple(f"%({one})s" for one in names)
+    named = statement.replace("%%", "%%%%") % tuple(f"%({placeholder})s" for placeholder in names)
     return named, dict(zip(names, values, strict=True))

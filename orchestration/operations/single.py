@@ -65,13 +65,13 @@ def change(
     if request == step.request and not nothing_done:
         return resubmit(step, attempt=attempt, actor=actor, reason=reason)
     payload_schemas.check(step, request)
-    wanted: dict[str, Any] = {"request": request, "nothing_done": nothing_done}
+    changes: dict[str, Any] = {"request": request, "nothing_done": nothing_done}
     return _alone_or_asked(
         _step_alone(step, attempt), Act.RESUBMIT, actor, reason,
-        terms=Terms(second=_beyond(step, request, nothing_done=nothing_done), change=wanted),
+        terms=Terms(second=_beyond(step, request, nothing_done=nothing_done), change=changes),
         money=money_of(step),
         do=lambda: transitions_resubmit.resubmit(
-            step.id, attempt=attempt, actor=actor.name, reason=reason, **wanted
+            step.id, attempt=attempt, actor=actor.name, reason=reason, **changes
         ),
     )  # fmt: skip
 

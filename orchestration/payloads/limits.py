@@ -23,10 +23,14 @@ def is_deep(data: Any, levels: int = DEEPEST) -> bool:
     """Return whether objects and lists are nested deeper than `levels`: by default, than is stored."""
     level: list[Any] = [data]
     for _ in range(levels + 1):
-        level = [one for one in level if isinstance(one, dict | list)]
+        level = [part for part in level if isinstance(part, dict | list)]
         if not level:
             return False
-        level = [part for one in level for part in (one.values() if isinstance(one, dict) else one)]
+        level = [
+            part
+            for container in level
+            for part in (container.values() if isinstance(container, dict) else container)
+        ]
     return True
 
 

@@ -34,8 +34,10 @@ def is_secret_name(name: str) -> bool:
 
 def without_secrets(value: Any, known: Iterable[str] = ()) -> Any:
     """Return a text, or any JSON value, without credentials; `known` are hidden wherever they stand."""
-    found = tuple(sorted({one for one in known if len(one) >= SHORTEST}, key=len, reverse=True))
-    return _without(value, found)
+    longest_first = tuple(
+        sorted({secret for secret in known if len(secret) >= SHORTEST}, key=len, reverse=True)
+    )
+    return _without(value, longest_first)
 
 
 def _without(value: Any, known: tuple[str, ...]) -> Any:
@@ -54,8 +56,8 @@ def _without(value: Any, known: tuple[str, ...]) -> Any:
 
 
 def _text(text: str, known: tuple[str, ...]) -> str:
-    for one in known:
-        text = text.replace(one, HIDDEN)
+    for secret in known:
+        text = text.replace(secret, HIDDEN)
     for form in _FORMS:
         text = form.sub(rf"\1{HIDDEN}", text)
     return text

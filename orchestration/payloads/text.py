@@ -9,7 +9,9 @@ import msgspec
 def printable(text: str, *, keep: str = "") -> str:
     """Return `text` with a space for each character that is not printable, but for those to `keep`."""
     clean = text.encode("utf-8", "replace").decode()  # half a character cannot be stored
-    return "".join(one if one.isprintable() or one in keep else " " for one in clean)
+    return "".join(
+        character if character.isprintable() or character in keep else " " for character in clean
+    )
 
 
 def _refuse_constant(name: str) -> None:

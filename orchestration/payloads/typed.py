@@ -66,17 +66,17 @@ def is_typed(kind: Any) -> bool:
 
 def schema(kind: type) -> dict[str, Any]:
     """Return the JSON Schema of a type: an object with its fields and no others."""
-    (found,), definitions = msgspec.json.schema_components(
+    (component,), definitions = msgspec.json.schema_components(
         [kind], ref_template=DEFINITIONS + "{name}"
     )
-    inlined: dict[str, Any] = _inlined(found, definitions, ())
+    inlined: dict[str, Any] = _inlined(component, definitions, ())
     return {**inlined, "additionalProperties": False}
 
 
 def _inlined(part: Any, definitions: Mapping[str, Any], within: tuple[str, ...]) -> Any:
     """Return a part of a schema with what it refers to in place."""
     if isinstance(part, list):
-        return [_inlined(one, definitions, within) for one in part]
+        return [_inlined(entry, definitions, within) for entry in part]
     if not isinstance(part, Mapping):
         return part
     if (name := str(part.get("$ref", "")).removeprefix(DEFINITIONS)) in definitions:
@@ -84,9 +84,9 @@ def _inlined(part: Any, definitions: Mapping[str, Any], within: tuple[str, ...])
             raise TypeError(f"{name} contains itself: the schema of a payload is finite")
         return _inlined(definitions[name], definitions, (*within, name))
     return {
-        key: _inlined(one, definitions, within)
-        for key, one in part.items()
-        if key != "title" or not isinstance(one, str)  # which may be the name of a field
+        key: _inlined(value, definitions, within)
+        for key, value in part.items()
+        if key != "title" or not isinstance(value, str)  # which may be the name of a field
     }
 
 
@@ -111,9 +111,9 @@ def result(value: Any, kind: type | None, name: str) -> Any:
         raise TypeError(
             f"{name} returned nothing, and its annotation says {kind.__name__}: is a return missing?"
         )
-    found = plain(value)
+    data = plain(value)
     try:
-        read(found, kind)
+        read(data, kind)
     except ValueError as error:
         raise TypeError(f"{name} returned no {kind.__name__}: {error}") from None
-    return found
+    return data

@@ -37,7 +37,7 @@ SELECT id FROM one
 
 def of_person(user: int) -> set[int]:
     """Return the accounts that the holder of `user` may hold as well, and itself."""
-    return {found for (found,) in sql.run(ONE_PERSON, {"user": user})}
+    return {account for (account,) in sql.run(ONE_PERSON, {"user": user})}
 
 
 def one_person(user: int, other: int) -> bool:
@@ -70,11 +70,11 @@ def open_ties(user: int) -> list[AccountTie]:
 def confirm(user: User, *, by: User) -> str:
     """End the ties of an account: `by` knows whose it is. Return why not, empty if it is done."""
     ties = AccountTie.objects.select_for_update().filter(account=user.pk, confirmed_at=None)
-    found = list(ties)
-    if one_person(by.pk, user.pk) or by.pk in {one.set_up_by for one in found}:
+    open_ties = list(ties)
+    if one_person(by.pk, user.pk) or by.pk in {tie.set_up_by for tie in open_ties}:
         return "the account was set up by you, or by an account that you may hold"
     known = _mark(user)
-    if any(one.mark and one.mark == known for one in found):
+    if any(tie.mark and tie.mark == known for tie in open_ties):
         return "it still has the password that was set for it: its holder has to change that first"
     ties.update(confirmed_at=DatabaseNow(), confirmed_by=by.pk)
     return ""

@@ -64,7 +64,7 @@ class Day:
             before = self.money.get(currency, 0)
             if self.most_money is not None and before + amount > self.most_money:
                 figures = (amount, before, self.most_money)
-                return self._over(*(format_money(one, currency) for one in figures))
+                return self._over(*(format_money(figure, currency) for figure in figures))
         return ""
 
     def _over(self, more: str, before: str, most: str) -> str:
@@ -75,14 +75,14 @@ class Day:
     @property
     def figures(self) -> list[tuple[str, str]]:
         """Return what was done and the limit, as text: of items, then of each currency."""
-        found = []
+        rows = []
         if self.most_items is not None:
-            found.append((f"{self.items:,}", f"{self.most_items:,} items"))
+            rows.append((f"{self.items:,}", f"{self.most_items:,} items"))
         if self.most_money is not None:
             for currency, amount in sorted(self.money.items()):
                 most = format_money(self.most_money, currency)
-                found.append((format_money(amount, currency), most))
-        return found
+                rows.append((format_money(amount, currency), most))
+        return rows
 
 
 def day_of(person: Person, *, lock: bool = False) -> Day:
@@ -138,6 +138,6 @@ def _limits(held: set[int]) -> tuple[int | None, int | None]:
     return _lower(now.approve_items, items), _lower(now.approve_sum, money)
 
 
-def _lower(one: int | None, other: int | None) -> int | None:
-    known = [limit for limit in (one, other) if limit is not None]
+def _lower(first: int | None, second: int | None) -> int | None:
+    known = [limit for limit in (first, second) if limit is not None]
     return min(known) if known else None

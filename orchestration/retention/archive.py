@@ -103,13 +103,13 @@ def _move(
 
 
 def _entry(workflow: str, written: Sequence[str], now: lines.Shape) -> Entry:
-    found = [json.loads(line) for line in written]
-    ends = sorted(one["orchestration_task"][0]["ended_at"] for one in found)
+    tasks = [json.loads(line) for line in written]
+    ends = sorted(task["orchestration_task"][0]["ended_at"] for task in tasks)
     return Entry(
         file="",
         workflow=workflow,
         tasks=len(written),
-        rows={table.name: sum(len(one[table.name]) for one in found) for table in TABLES},
+        rows={table.name: sum(len(task[table.name]) for task in tasks) for table in TABLES},
         first_end=ends[0],
         last_end=ends[-1],
         schema=_schema(),
@@ -124,7 +124,7 @@ def _schema() -> str:
 
 def settle(files: Folder) -> None:
     """Find out about files whose process died: their tasks were removed, or the file is not needed."""
-    for entry in [one for one in files.entries if not one.removed]:
+    for entry in [entry for entry in files.entries if not entry.removed]:
         ids = [task["id"] for task in _tasks(entry, files.read(entry))]
         present = len(sql.run(PRESENT, {"tasks": ids}))
         if present == len(ids):
@@ -202,15 +202,15 @@ def _same(ids: Sequence[str], written: Sequence[str], entry: Entry, now: lines.S
     then = lines.Shape(
         entry.columns,
         {
-            name: [one for one in now.texts[name] if one in columns]
+            name: [column for column in now.texts[name] if column in columns]
             for name, columns in entry.columns.items()
         },
     )
     added = {name: set(now.columns[name]) - set(columns) for name, columns in entry.columns.items()}
-    found = [line for _, line in lines.write(ids, then)]
+    present = [line for _, line in lines.write(ids, then)]
     if not any(added.values()):
-        return found == list(written)
-    return [_without(line, added) for line in found] == [json.loads(line) for line in written]
+        return present == list(written)
+    return [_without(line, added) for line in present] == [json.loads(line) for line in written]
 
 
 def _without(line: str, added: dict[str, set[str]]) -> dict[str, list[dict[str, Any]]]:

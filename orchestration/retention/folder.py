@@ -102,7 +102,7 @@ def opened(path: Path, *, make: bool = False) -> Iterator[Folder]:
         if manifest.exists():
             try:
                 known = json.loads(manifest.read_bytes())
-                entries = [Entry(**one) for one in known["files"]]
+                entries = [Entry(**values) for values in known["files"]]
             except (ValueError, TypeError, KeyError, RecursionError) as error:
                 raise Damaged(f"{manifest} is not a manifest: {error}") from error
         else:

@@ -66,7 +66,7 @@ def read(lines: Sequence[str], then: Mapping[str, Sequence[str]], now: Shape) ->
 
     A table that came since has none.
     """
-    for table in reversed([one for one in TABLES if one.name in then]):
+    for table in reversed([table for table in TABLES if table.name in then]):
         texts = set(now.texts[table.name])
         columns = then[table.name]
         values = [

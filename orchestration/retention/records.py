@@ -65,8 +65,8 @@ def remove_old() -> int:
     total = 0
     if days is not None:
         total += sum(_remove(rule, days) for rule in RULES)
-    for table, (key, column, kept) in settings.REMOVE_AFTER_DAYS.items():
-        total += _remove(Rule(table=table, key=key, time=column), kept)
+    for table, (key, column, table_days) in settings.REMOVE_AFTER_DAYS.items():
+        total += _remove(Rule(table=table, key=key, time=column), table_days)
     return total
 
 

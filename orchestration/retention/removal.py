@@ -143,18 +143,18 @@ def find(workflow: str, before: datetime, limit: int, *, since: datetime | None 
         NEXT,
         {"workflow": workflow, "before": before, "since": since, "look": look},
     )
-    found: list[UUID] = []
+    ids: list[UUID] = []
     until = since
-    for number, (task, ended_at, wanted) in enumerate(rows, 1):
+    for number, (task, ended_at, removable) in enumerate(rows, 1):
         until = ended_at
-        if wanted:
-            found.append(task)
-            if len(found) == limit:
-                return Due(ids=found, looked_until=until, more=number < len(rows))
+        if removable:
+            ids.append(task)
+            if len(ids) == limit:
+                return Due(ids=ids, looked_until=until, more=number < len(rows))
     more = len(rows) == look
-    if more and not found and rows[0][1] == until:  # all of one moment: pass it
+    if more and not ids and rows[0][1] == until:  # all of one moment: pass it
         until += timedelta(microseconds=1)
-    return Due(ids=found, looked_until=until, more=more)
+    return Due(ids=ids, looked_until=until, more=more)
 
 
 @transaction.atomic
@@ -171,8 +171,8 @@ def remove(workflow: str, ids: Sequence[UUID], before: datetime) -> int:
 
 def lock(workflow: str, ids: Sequence[UUID], before: datetime) -> dict[str, str]:
     """Lock those tasks that may be removed; return their references by their ids."""
-    wanted = {"ids": [str(one) for one in ids], "workflow": workflow, "before": before}
-    return dict(sql.run(LOCKED, wanted))
+    parameters = {"ids": [str(id_) for id_ in ids], "workflow": workflow, "before": before}
+    return dict(sql.run(LOCKED, parameters))
 
 
 def erase(workflow: str, tasks: dict[str, str]) -> None:
