@@ -67,16 +67,16 @@ def check_database(**_: Any) -> list[CheckMessage]:
     """Check that the database is Postgres, by the driver that the engine uses; does not connect."""
     here: Any = connection
     if here.vendor != "postgresql":
-        found = Problem("E011", f"the database is {here.vendor}", "It has to be PostgreSQL.")
+        problem = Problem("E011", f"the database is {here.vendor}", "It has to be PostgreSQL.")
     elif not issubclass(here.Database.Error, psycopg2.Error):
-        found = Problem(
+        problem = Problem(
             "E011",
             "Django uses psycopg 3, and the engine psycopg2",
             "Django takes psycopg 3 where it is installed: uninstall it.",
         )
     else:
         return []
-    return [_message(found)]
+    return [_message(problem)]
 
 
 def _message(problem: Problem) -> CheckMessage:

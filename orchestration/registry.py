@@ -57,8 +57,12 @@ def get(table: dict[str, T], kind: str, name: str) -> T:
 def function(workflow: str, step: str) -> Compute | None:
     """Return the function that computes a workflow's step, if one is declared."""
     declared = workflows.get(workflow)
-    found = (one.compute for one in declared.steps if one.name == step) if declared else iter(())
-    return next(found, None)
+    functions = (
+        (candidate.compute for candidate in declared.steps if candidate.name == step)
+        if declared
+        else iter(())
+    )
+    return next(functions, None)
 
 
 def suggest(name: str, known: Iterable[Any]) -> str:

@@ -100,8 +100,10 @@ class ApplicationAdmin(ConcurrentAdmin):
         """Give messages that could not be delivered another chance."""
         by = request.user.get_username()
         count = sum(
-            dead_letters_actions.retry(DeadLetterFilter(kind=Kind.STATUS, name=one.name), by=by)
-            for one in chosen
+            dead_letters_actions.retry(
+                DeadLetterFilter(kind=Kind.STATUS, name=application.name), by=by
+            )
+            for application in chosen
         )
         self.message_user(request, f"{count} messages will be redelivered.")
 

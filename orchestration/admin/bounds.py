@@ -35,11 +35,11 @@ def _sentence(model: type[Model], name: str) -> str:
     constraints: Sequence[Any] = model._meta.constraints  # noqa: SLF001 - public by Django's documentation
     return next(
         (
-            str(one.get_violation_error_message())
-            for one in constraints
-            if isinstance(one, CheckConstraint)
-            and isinstance(one.condition, Q)
-            and name in one.condition.referenced_base_fields
+            str(constraint.get_violation_error_message())
+            for constraint in constraints
+            if isinstance(constraint, CheckConstraint)
+            and isinstance(constraint.condition, Q)
+            and name in constraint.condition.referenced_base_fields
         ),
         "",
     )

@@ -251,7 +251,7 @@ def _difference(field: Any, before: Iterable[str], after: Iterable[str] | None) 
     labels = _labels(field)
     former, latter = set(before), set(after or ())
     parts = [
-        f"{what} {', '.join(sorted(labels.get(one, one) for one in rows))}"
+        f"{what} {', '.join(sorted(labels.get(row, row) for row in rows))}"
         for what, rows in (("added", latter - former), ("removed", former - latter))
         if rows
     ]

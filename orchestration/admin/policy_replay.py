@@ -58,7 +58,7 @@ def what_if(policy: Policy, typed: Any) -> WhatIf:
     """Replay the last days under `policy` as it is, and under the form `typed`."""
     present = values_of(policy)
     if not typed.is_valid():
-        return WhatIf(wrong=[message for found in typed.errors.values() for message in found])
+        return WhatIf(wrong=[message for messages in typed.errors.values() for message in messages])
     seen = sample(policy.agent)
     now, then = replay(seen.steps, present), replay(seen.steps, values_of(typed.instance))
     return WhatIf(sample=seen, lines=list(_lines(now, then)))

@@ -19,7 +19,7 @@ from .readonly import DeclaredFilter, ReadOnlyAdmin, WorkflowFilter
 
 # By the engine's states, as these are what indexes are about; waiting steps are found by their tasks.
 UNFINISHED = [state for state in TaskState if state not in FINAL_TASK_STATES]
-MEANT: dict[str, dict[str, Sequence[str]]] = {
+FILTERS: dict[str, dict[str, Sequence[str]]] = {
     ProcessState.PENDING: {
         "state__in": [StepState.WAITING, StepState.PENDING],
         "task_state__in": UNFINISHED,
@@ -44,7 +44,7 @@ class ProcessStateFilter(admin.SimpleListFilter):
 
     def queryset(self, _request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         """Narrow the list to the chosen word; an unknown one narrows nothing."""
-        return queryset.filter(**MEANT.get(self.value() or "", {}))
+        return queryset.filter(**FILTERS.get(self.value() or "", {}))
 
 
 class AgentFilter(DeclaredFilter):

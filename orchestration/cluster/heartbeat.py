@@ -133,10 +133,10 @@ def report(*queues: str, stepped_back: StepsBack = never) -> None:
 
 def alive(since: datetime | None = None) -> list[Worker]:
     """Return the instances with a recent heartbeat; with `since`, only those that started after it."""
-    found = Worker.objects.filter(
+    workers = Worker.objects.filter(
         seen_at__gt=DatabaseNow() - timedelta(seconds=conf.WORKER_DEAD_AFTER_S)
     )
-    return list(found.filter(started_at__gt=since) if since else found)
+    return list(workers.filter(started_at__gt=since) if since else workers)
 
 
 def silent(seconds: float) -> list[Worker]:

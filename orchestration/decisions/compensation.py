@@ -71,13 +71,13 @@ def plan(steps: Collection[StepView]) -> UndoPlan:
     )
 
 
-def signature(wanted: UndoPlan) -> str:
+def signature(undo_plan: UndoPlan) -> str:
     """Return a short text that differs for plans that do different things."""
     parts = (
-        wanted.cancel,
-        wanted.settle,
-        tuple(undo.name for undo in wanted.undo),
-        tuple(step.id for step in wanted.standing),
+        undo_plan.cancel,
+        undo_plan.settle,
+        tuple(undo.name for undo in undo_plan.undo),
+        tuple(step.id for step in undo_plan.standing),
     )
     return hashlib.blake2s(repr(parts).encode(), digest_size=8).hexdigest()
 
@@ -123,8 +123,8 @@ def late_effect(
     task is being undone, or was, and the one undo of the step was not sent yet.
     """
     done = step.altered(result=result, generation=generation)
-    undoes = (one for one in steps if one.direction == Direction.UNDO)
-    undo = next((one for one in undoes if one.name == step.name), None)
+    undoes = (candidate for candidate in steps if candidate.direction == Direction.UNDO)
+    undo = next((candidate for candidate in undoes if candidate.name == step.name), None)
     request = _request_of_undo(steps, done, data)
     if not _is_uncounted(step, done, undo, request):
         return None
@@ -184,9 +184,9 @@ def _agree(first: Any, second: Any) -> bool:
 
 def _followers(name: str, steps: Collection[StepView]) -> set[str]:
     """Return the steps that come after `name`, directly or through others."""
-    found: set[str] = set()
+    followers: set[str] = set()
     fresh = {name}
     while fresh:
-        fresh = {step.name for step in steps if fresh.intersection(step.after)} - found
-        found |= fresh
-    return found
+        fresh = {step.name for step in steps if fresh.intersection(step.after)} - followers
+        followers |= fresh
+    return followers

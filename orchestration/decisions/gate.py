@@ -132,13 +132,14 @@ def observe(
     gate: GateView, limits: Limits, outcomes: Sequence[Observation], now: float, in_flight: int = 0
 ) -> GateView:
     """Return the gate after attempts ended, while `in_flight` others have not."""
-    times = [one.sent_at for one in outcomes if one.health == Health.GOOD]
+    times = [outcome.sent_at for outcome in outcomes if outcome.health == Health.GOOD]
     if times:
         gate = replace(gate, answered_at=max(*times, gate.answered_at or 0.0))
     counted = [
-        one
-        for one in outcomes
-        if one.health != Health.NOTHING and (gate.since is None or one.sent_at >= gate.since)
+        outcome
+        for outcome in outcomes
+        if outcome.health != Health.NOTHING
+        and (gate.since is None or outcome.sent_at >= gate.since)
     ]
     if gate.state == GateState.OPEN or not counted:
         return gate
@@ -148,7 +149,7 @@ def observe(
             return _judge_probes(gate, limits, now)
         case GateState.RECOVERING:
             return _judge_level(gate, limits, now, in_flight)
-    if all(one.health == Health.GOOD for one in counted):
+    if all(outcome.health == Health.GOOD for outcome in counted):
         return gate  # one too old to count may end, and leave the others a larger share
     seen = _lately(gate.slots, limits, now)
     ill = seen.bad >= limits.failures and _is_ill(seen, limits, in_flight)
@@ -189,24 +190,24 @@ def _noted(gate: GateView, limits: Limits, counted: Sequence[Observation], now: 
     """Return the gate with outcomes in their slots, and with the pause that the service asks for."""
     length = limits.span / SLOTS
     slots = {slot.start: slot for slot in gate.slots}
-    for one in counted:
-        start = one.sent_at // length * length
+    for outcome in counted:
+        start = outcome.sent_at // length * length
         slot = slots.get(start, Slot(start))
-        if one.health == Health.GOOD:
+        if outcome.health == Health.GOOD:
             slots[start] = slot._replace(good=slot.good + 1)
-        elif one.retry_after is None:
+        elif outcome.retry_after is None:
             slots[start] = slot._replace(bad=slot.bad + 1)
         else:
             slots[start] = slot._replace(asked=slot.asked + 1)
     oldest = now - FURTHER * limits.span
     gate = replace(gate, slots=[slots[start] for start in sorted(slots) if oldest < start <= now])
-    waits = [one.retry_after for one in counted if one.retry_after is not None]
+    waits = [outcome.retry_after for outcome in counted if outcome.retry_after is not None]
     if not waits:
         return gate
     seen = _lately(gate.slots, limits, now)
     most = seen.asked >= limits.failures and seen.asked > EVERYBODY * sum(seen[1:])
     probed = gate.state == GateState.HALF_OPEN
-    if most or probed or any(one.health == Health.BUSY for one in counted):
+    if most or probed or any(outcome.health == Health.BUSY for outcome in counted):
         until = max(gate.paused_until or 0.0, now + min(max(waits), limits.retry_after_cap))
         return replace(gate, paused_until=until)
     return gate

@@ -160,8 +160,8 @@ def after_reply(
         state = StepState.CANCELLED
     elif outcome == Outcome.REJECTED:
         state = StepState.ERROR
-    kept = result if outcome == Outcome.DONE else step.result
-    return step.altered(locked_by=None, outcome=outcome, in_doubt=doubt, state=state, result=kept)
+    stored = result if outcome == Outcome.DONE else step.result
+    return step.altered(locked_by=None, outcome=outcome, in_doubt=doubt, state=state, result=stored)
 
 
 def outcome_of_repeat(outcome: str) -> str:

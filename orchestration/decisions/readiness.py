@@ -64,7 +64,9 @@ def release(
     unsettled = _unsettled(does) if undoing else set[str]()
     released: list[Released] = []
     broken: list[Unbuildable] = []
-    for step in (one for one in does.values() if undoing and _waits_to_be_settled(one)):
+    for step in (
+        candidate for candidate in does.values() if undoing and _waits_to_be_settled(candidate)
+    ):
         if all(does[name].state in ENDED_STEP_STATES for name in step.after):
             _start(step, steps, data, released, broken)
     for step in waiting.values():
@@ -106,12 +108,12 @@ def _unsettled(does: Mapping[str, StepView]) -> set[str]:
 
     A step without an undo step of its own may be at work on what an earlier one did.
     """
-    found: set[str] = set()
+    unsettled: set[str] = set()
     fresh = {name for name, step in does.items() if step.state not in ENDED_STEP_STATES}
     while fresh:
-        found |= fresh
-        fresh = {before for name in fresh for before in does[name].after} - found
-    return found
+        unsettled |= fresh
+        fresh = {before for name in fresh for before in does[name].after} - unsettled
+    return unsettled
 
 
 def build(

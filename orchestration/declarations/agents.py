@@ -88,40 +88,40 @@ def _is_awaited(method: Any) -> bool:
     if inspect.iscoroutinefunction(inspect.unwrap(method)):
         return True
     gives = inspect.get_annotations(method).get("return")
-    return gives in (Any, "Any") or any(one in str(gives) for one in ("Awaitable", "Coroutine"))
+    return gives in (Any, "Any") or any(kind in str(gives) for kind in ("Awaitable", "Coroutine"))
 
 
 def thresholds() -> dict[str, "models.Field[Any, Any]"]:
     """Return the fields of a policy that an agent may give first values."""
-    return {one.name: one for one in Policy._meta.fields if one.name not in FIXED}  # noqa: SLF001
+    return {field.name: field for field in Policy._meta.fields if field.name not in FIXED}  # noqa: SLF001
 
 
-def _policy(given: Any) -> Iterable[Problem]:
+def _policy(policy: Any) -> Iterable[Problem]:
     """Yield what an agent's policy has wrong: names, types, then values that rules refuse."""
-    if not isinstance(given, Mapping):
-        yield Problem("E007", f"its policy is {shown(given)}, not a dict of thresholds")
+    if not isinstance(policy, Mapping):
+        yield Problem("E007", f"its policy is {shown(policy)}, not a dict of thresholds")
         return
     known = thresholds()
     malformed = [
         Problem("E007", f"its policy has {name!r}{suggest(str(name), known)}")
-        for name in given
+        for name in policy
         if name not in known
     ] + [
-        Problem("E007", f"its policy has {name}={value!r}: {wanted}")
-        for name, value in given.items()
-        if name in known and (wanted := _wanted(known[name], value))
+        Problem("E007", f"its policy has {name}={value!r}: {expected}")
+        for name, value in policy.items()
+        if name in known and (expected := _expected(known[name], value))
     ]
     yield from malformed
     if malformed:
         return
-    values = {name: field.get_default() for name, field in known.items()} | dict(given)
+    values = {name: field.get_default() for name, field in known.items()} | dict(policy)
     for rule in Policy._meta.constraints:  # noqa: SLF001
         if isinstance(rule, models.CheckConstraint) and not _holds(rule.condition, values):
             named = ", ".join(f"{name}={values[name]!r}" for name in known if name in _names(rule))
             yield Problem("E007", f"its policy has {named}: {rule.violation_error_message}")
 
 
-def _wanted(field: "models.Field[Any, Any]", value: Any) -> str:
+def _expected(field: "models.Field[Any, Any]", value: Any) -> str:
     """Return what a value has to be, if it is not that."""
     if value is None:
         return "" if field.null else "give it a value, or leave it out"
@@ -138,18 +138,18 @@ def _wanted(field: "models.Field[Any, Any]", value: Any) -> str:
 def _holds(condition: Any, values: Mapping[str, Any]) -> bool:
     """Return whether a constraint's condition holds, as the database would say."""
     if isinstance(condition, tuple):
-        path, wanted = condition
+        path, expected = condition
         name, _, lookup = path.partition("__")
         value = values[name]
         if lookup == "isnull":
-            return bool((value is None) == wanted)
-        if isinstance(wanted, F):
-            wanted = values[_named(wanted)]
-        known = value is not None and wanted is not None
-        return known and COMPARED[lookup or "exact"](value, wanted)
+            return bool((value is None) == expected)
+        if isinstance(expected, F):
+            expected = values[_named(expected)]
+        known = value is not None and expected is not None
+        return known and COMPARED[lookup or "exact"](value, expected)
     parts = (_holds(part, values) for part in condition.children)
-    found = all(parts) if condition.connector == Q.AND else any(parts)
-    return found is not condition.negated
+    holds = all(parts) if condition.connector == Q.AND else any(parts)
+    return holds is not condition.negated
 
 
 def _named(column: F) -> str:
@@ -160,13 +160,13 @@ def _named(column: F) -> str:
 
 def _names(rule: models.CheckConstraint) -> set[str]:
     """Return the fields that a constraint is about."""
-    found: set[str] = set()
+    names: set[str] = set()
     left: list[Any] = [rule.condition]
     while left:
         part = left.pop()
         if isinstance(part, tuple):
-            found.add(part[0].partition("__")[0])
-            found |= {_named(part[1])} if isinstance(part[1], F) else set()
+            names.add(part[0].partition("__")[0])
+            names |= {_named(part[1])} if isinstance(part[1], F) else set()
         else:
             left += part.children
-    return found
+    return names

@@ -17,7 +17,7 @@ def forgotten() -> Iterable[Problem]:
     project = getattr(settings, "BASE_DIR", None)
     if not project:
         return
-    installed = {Path(one.path).resolve() for one in apps.get_app_configs()}
+    installed = {Path(config.path).resolve() for config in apps.get_app_configs()}
     for file in sorted(Path(project).glob("*/workflow.py")):
         if file.parent.resolve() not in installed and DECLARES.search(_text(file)):
             name = file.parent.name

@@ -27,14 +27,14 @@ def malformed(step: Any) -> Iterable[Problem]:
     """Yield the fields of a step that are of another type than they have to be."""
     yield from _not_names(step)
     if isinstance(step.after, str) or not isinstance(step.after, Sequence):
-        wanted = [step.after] if isinstance(step.after, str) else ["…"]
+        example = [step.after] if isinstance(step.after, str) else ["…"]
         yield Problem(
-            "E001", f"after is {shown(step.after)}, not a list", f"Write after={wanted!r}."
+            "E001", f"after is {shown(step.after)}, not a list", f"Write after={example!r}."
         )
     else:
-        for one in step.after:
-            if not isinstance(one, str):
-                yield Problem("E001", f"after has {shown(one)}, not the name of a step")
+        for earlier in step.after:
+            if not isinstance(earlier, str):
+                yield Problem("E001", f"after has {shown(earlier)}, not the name of a step")
     if step.compute is not None and not callable(step.compute):
         yield Problem("E001", f"compute is {shown(step.compute)}, not a function")
     for name in ("request", "undo_request", "charges"):
@@ -118,7 +118,7 @@ def results(step: Step, schemas: Mapping[str, Mapping[str, Any] | None]) -> Iter
 
 def _no_agent(name: str, agents: Mapping[str, type[Agent]]) -> Problem:
     """Return what to do about an agent that is not registered."""
-    forgotten = [one for one in _subclasses(Agent) if vars(one).get("name") == name]
+    forgotten = [kind for kind in _subclasses(Agent) if vars(kind).get("name") == name]
     if forgotten:
         where = f"{forgotten[0].__module__}.{forgotten[0].__qualname__}"
         return Problem(
@@ -130,9 +130,9 @@ def _no_agent(name: str, agents: Mapping[str, type[Agent]]) -> Problem:
 
 
 def _subclasses(kind: type[Agent]) -> Iterable[type[Agent]]:
-    for one in kind.__subclasses__():
-        yield one
-        yield from _subclasses(one)
+    for subclass in kind.__subclasses__():
+        yield subclass
+        yield from _subclasses(subclass)
 
 
 def _no_action(agent: type[Agent], name: str) -> Problem:

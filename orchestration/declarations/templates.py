@@ -85,7 +85,9 @@ def of_input(workflow: Workflow) -> Iterable[Problem]:
                 "E001",
                 f"a template takes {path[0]!r}, which is private: tasks are made without it",
             )
-    templates = (one for step in workflow.steps for one in (step.request, step.undo_request))
+    templates = (
+        template for step in workflow.steps for template in (step.request, step.undo_request)
+    )
     loads = [load for template in templates for load in loads_of(template)]
     if loads and workflow.load is None:
         yield Problem("E001", "its steps take what is loaded, and it has no `load`")

@@ -19,8 +19,8 @@ def problems(workflow: Workflow, agents: Mapping[str, type[Agent]]) -> list[Prob
     return own_problems(workflow) + [
         problem.of(steps.named(step), " ")
         for step in workflow.steps
-        for found in (steps.calls(step, agents), steps.results(step, returned))
-        for problem in found
+        for of_step in (steps.calls(step, agents), steps.results(step, returned))
+        for problem in of_step
     ]
 
 

@@ -150,12 +150,12 @@ def _task(path: str) -> FunctionTask[..., Any]:
     if path in DECLARED:
         return DECLARED[path]
     try:
-        found = import_string(path)
+        function = import_string(path)
     except Exception as error:  # a module may raise anything
         raise Transient("no_such_function", f"{path}: {error}", health=Health.NOTHING) from error
-    if not isinstance(found, FunctionTask):
+    if not isinstance(function, FunctionTask):
         raise Rejected("no_such_function", f"{path} is not a task of this backend")
-    return found
+    return function
 
 
 def _finish(result: TaskResult[Any], status: TaskResultStatus) -> None:

@@ -79,7 +79,7 @@ class WorkflowBackend(BaseTaskBackend):
         """Return the result of a call; raise `TaskResultDoesNotExist` if there is none, or no more."""
         from . import results
 
-        found = results.read([PREFIX + queue for queue in sorted(self.queues)], result_id)
-        if found is None:
+        call = results.read([PREFIX + queue for queue in sorted(self.queues)], result_id)
+        if call is None:
             raise TaskResultDoesNotExist(result_id)
-        return found.as_result(self.alias)
+        return call.as_result(self.alias)

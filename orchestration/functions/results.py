@@ -21,7 +21,7 @@ FAILURES = (Outcome.REJECTED, Outcome.TRANSIENT, Outcome.UNKNOWN, Outcome.EXPIRE
 
 
 @dataclass(frozen=True, kw_only=True)
-class Found:
+class CallRecord:
     """A call: of its submission, and once that was taken, of its step and attempts."""
 
     reference: str
@@ -38,7 +38,7 @@ class Found:
         attempts = self.attempts
         tried = self.step.attempt if self.step else 0
         ended = self.step.ended_at if self.step else None
-        begun = [one.started_at or one.dispatched_at for one in attempts]
+        begun = [attempt.started_at or attempt.dispatched_at for attempt in attempts]
         if self.step and self.status == TaskResultStatus.RUNNING and self.step.dispatched_at:
             begun.append(self.step.dispatched_at)
         result: TaskResult[Any] = TaskResult(
@@ -52,9 +52,9 @@ class Found:
             args=self.data["args"],
             kwargs=dict(self.data["kwargs"]),
             backend=alias,
-            errors=[_error(one) for one in attempts if one.outcome in FAILURES],
+            errors=[_error(attempt) for attempt in attempts if attempt.outcome in FAILURES],
             # it is not known yet which worker has the attempt under way
-            worker_ids=[*(one.agent for one in attempts), *[""] * (tried - len(attempts))],
+            worker_ids=[*(attempt.agent for attempt in attempts), *[""] * (tried - len(attempts))],
         )
         value = self.step.result.get("value") if self.step and self.step.result else None
         object.__setattr__(result, "_return_value", value)
@@ -74,13 +74,13 @@ class Found:
 _FINAL = {TaskResultStatus.SUCCESSFUL, TaskResultStatus.FAILED}
 
 
-def read(workflows: Sequence[str], reference: str) -> Found | None:
+def read(workflows: Sequence[str], reference: str) -> CallRecord | None:
     """Return a call by its id, in three statements at most; None if there is none."""
     task = Task.objects.filter(workflow__in=workflows, reference=reference).first()
     if task is None:
         return _waiting(workflows, reference)
     step = Step.objects.get(task=task, direction=Direction.DO)
-    return Found(
+    return CallRecord(
         reference=reference,
         queue=task.workflow.removeprefix(PREFIX),
         priority=task.priority,
@@ -92,14 +92,14 @@ def read(workflows: Sequence[str], reference: str) -> Found | None:
     )
 
 
-def _waiting(workflows: Sequence[str], reference: str) -> Found | None:
+def _waiting(workflows: Sequence[str], reference: str) -> CallRecord | None:
     """Return a call whose submission was not taken, or never will be."""
     rows = Submission.objects.filter(workflow__in=workflows, reference=reference)
     row = rows.order_by("id").last()
     if row is None:
         return None
     ready = row.refused_at is None
-    return Found(
+    return CallRecord(
         reference=reference,
         queue=row.workflow.removeprefix(PREFIX),
         priority=row.priority,

@@ -53,14 +53,20 @@ class Script:
         scripted = registry.get(declared.actions(), f"action of {agent!r}", act)
         if not outcomes:
             raise ValueError(f"{name}: give at least one outcome")
-        for effect in (one.effect for one in outcomes if isinstance(one, Outcome) and one.effect):
+        for effect in (
+            outcome.effect
+            for outcome in outcomes
+            if isinstance(outcome, Outcome) and outcome.effect
+        ):
             _require_result(name, {**_made_up(scripted, f"{act}-1"), **effect})
         self._outcomes[name, reference] = list(outcomes)
 
     def next(self, name: str, reference: str) -> Scripted:
         """Return the outcome of the next call of an action; without a script it is done."""
-        some = self._outcomes.get((name, reference)) or self._outcomes.get((name, None)) or [done()]
-        return some.pop(0) if len(some) > 1 else some[0]
+        script = (
+            self._outcomes.get((name, reference)) or self._outcomes.get((name, None)) or [done()]
+        )
+        return script.pop(0) if len(script) > 1 else script[0]
 
 
 class Double(Agent):
@@ -200,10 +206,10 @@ class _Impatient(selectors.DefaultSelector):
     skipped = 0.0
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        found = super().select(0 if timeout else timeout)
-        if timeout and not found:
+        ready = super().select(0 if timeout else timeout)
+        if timeout and not ready:
             self.skipped += timeout
-        return found
+        return ready
 
 
 class _SkippingLoop(asyncio.SelectorEventLoop):

@@ -16,8 +16,8 @@ class Inboxes:
 
     def ring_all(self, messages: Mapping[str, Sequence[bytes]]) -> None:
         """Add messages to inboxes; a doorbell alone is not needed, as each round looks at everything."""
-        for name, some in messages.items():
-            self._messages[name] += some
+        for name, added in messages.items():
+            self._messages[name] += added
 
     def take(self, name: str, limit: int, wait: float = 0) -> list[bytes]:  # noqa: ARG002 - its interface
         """Take the first messages of an inbox."""

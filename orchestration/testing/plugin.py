@@ -22,5 +22,5 @@ def sas_clock_functions(django_db_setup: None, django_db_blocker: Any) -> None: 
 @pytest.fixture
 def run(sas_clock_functions: None, db: None) -> Iterator[Run]:  # noqa: ARG001 - they make the database
     """Run workflows in this process, on a fake clock: see docs/use/testing.md."""
-    with running() as one:
-        yield one
+    with running() as simulation:
+        yield simulation

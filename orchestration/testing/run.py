@@ -115,7 +115,7 @@ class Run:
 
     def calls(self, name: str, *, asked: bool = False) -> list[Called]:
         """Return the calls of an action ("agent.action"), or the questions about it, in their order."""
-        return [one for one in self._calls if (one.name, one.asked) == (name, asked)]
+        return [call for call in self._calls if (call.name, call.asked) == (name, asked)]
 
     def go(self) -> None:
         """Do all that is due now, and what follows from it, until only time brings more."""
@@ -128,7 +128,7 @@ class Run:
         """Return when time alone brings something; None if it brings nothing."""
         ((at,),) = sql.run(NEXT, {"receivers": list(registry.receivers)})
         moments = [at, self._gate_at, *(late_at for late_at, _ in self._late)]
-        return min((one for one in moments if one is not None), default=None)
+        return min((moment for moment in moments if moment is not None), default=None)
 
     def jump(self) -> float:
         """Go, jump to the next due moment, and go; return the seconds between, 0.0 if there is none."""

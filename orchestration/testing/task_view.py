@@ -43,12 +43,12 @@ class TaskView:
     def undone(self) -> list[str]:
         """The steps that were undone, in the order in which that was done."""
         done = {name for name, state in self.undo_steps.items() if state == StepState.PROCESSED}
-        last = {one.step: at for at, one in enumerate(self.calls()) if one.direction == "undo"}
+        last = {call.step: at for at, call in enumerate(self.calls()) if call.direction == "undo"}
         return sorted(done & last.keys(), key=last.__getitem__)
 
     def calls(self) -> list[Called]:
         """Return the calls that were made for it, in their order."""
-        return [one for one in self.run_calls if one.reference == self.reference]
+        return [call for call in self.run_calls if call.reference == self.reference]
 
     def step(self, name: str, direction: str = Direction.DO) -> StepProgress:
         """Return all about one step: its attempt, error code, result, and so on."""

@@ -127,8 +127,8 @@ def _known(trace_id: int, span_id: int) -> SpanContext:
 
 
 def _links(traceparent: str) -> list[trace.Link]:
-    found = TraceContextTextMapPropagator().extract({"traceparent": traceparent}, Context())
-    context = trace.get_current_span(found).get_span_context()
+    parent = TraceContextTextMapPropagator().extract({"traceparent": traceparent}, Context())
+    context = trace.get_current_span(parent).get_span_context()
     return [trace.Link(context)] if context.is_valid else []
 
 

@@ -30,9 +30,9 @@ def take_submissions() -> None:
         while more and turns.may_go_on():
             done = 0
             for take in (submission.take, task_requests.take):
-                if some := take(conf.BATCH_SIZE):
+                if taken := take(conf.BATCH_SIZE):
                     queues.try_to_ring(queues.SCHEDULER)
-                done += some
+                done += taken
             more = done >= conf.BATCH_SIZE
 
 

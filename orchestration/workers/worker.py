@@ -62,7 +62,7 @@ class QueueWorker(SimpleWorker):
         while not jobs.stopping():
             jobs.note_alive(self.served)
             try:
-                found = self._next(None if burst else self.dequeue_timeout)
+                dequeued = self._next(None if burst else self.dequeue_timeout)
             except DequeueTimeout:
                 jobs.rest(self.served)
             except RedisError as error:
@@ -71,7 +71,7 @@ class QueueWorker(SimpleWorker):
             except Exception:  # any error: the job has left the queue already
                 logger.exception("queue %s: a malformed job was refused", self.served)
             else:
-                if found is None or not self._take(*found):
+                if dequeued is None or not self._take(*dequeued):
                     break
 
     def _take(self, job: Job, queue: Queue) -> bool:
