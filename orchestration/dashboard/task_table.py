@@ -38,12 +38,12 @@ def columns_to_choose(search: Search) -> list[tuple[str, str, bool]]:
 def _head(name: str, search: Search, page: TaskPage | None) -> Head:
     column = COLUMNS[name]
     here = page.sorted_by if page and page.sorted_by.column == name else None
-    order = Order(column=name, falling=not here.falling if here else column.falling)
+    order = Order(column=name, descending=not here.descending if here else column.descending)
     asked = QueryDict(mutable=True)
     asked["q"] = search_query.with_term(
         search.tree, SORT, "" if order == NEWEST_FIRST else order.text
     )
-    sorted_as = ("descending" if here.falling else "ascending") if here else ""
+    sorted_as = ("descending" if here.descending else "ascending") if here else ""
     return Head(
         name=name,
         title=column.title,

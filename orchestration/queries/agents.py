@@ -1,4 +1,4 @@
-"""The agents' page: every gate, who is inside, who waits, how long calls take, what is held."""
+"""The agents' page: gates, requests in flight, waiting steps, call durations and holds."""
 
 import math
 from collections import defaultdict

@@ -116,7 +116,7 @@ def _narrowed(source: Source, filters: AuditFilter) -> QuerySet[Any]:
 
 
 def _beyond(source: Source, number: int, place: Cursor, way: str) -> Q:
-    """Return what lies on one side of a place: `way` is "lt" for older, "gt" for newer."""
+    """Return the condition for rows on one side of a place: `way` is "lt" for older, "gt" for newer."""
     past = Q(**{f"{source.at}__{way}": place.at})
     here = Q(**{source.at: place.at})
     if number == place.source:

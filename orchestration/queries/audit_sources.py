@@ -19,7 +19,7 @@ from .redaction import typed
 
 
 class Cursor(NamedTuple):
-    """Where a line stands: lines are ordered by moment, then by source, then by number."""
+    """The place of a line: lines are ordered by moment, then by source, then by number."""
 
     at: datetime
     source: int

@@ -1,7 +1,7 @@
-"""What is wrong now, by cause: how many tasks each affects, since when, and what happens next.
+"""Current problems by cause: how many tasks each affects, since when, and what happens next.
 
-A task is affected while a step of it is in error, is retried, waits at an agent that lets nothing through,
-or is held. A step that waits at such an agent counts there, not with the failure it had before. One whose
+A task is affected while a step of it is in error, is retried, waits for a blocked agent, or is held.
+A step that waits for a blocked agent counts there, not with the failure it had before. One whose
 first attempt is for later is not affected yet.
 """
 
@@ -86,7 +86,7 @@ PROBLEMS = {
 
 
 class Kind(StrEnum):
-    """What affects the tasks of a cause."""
+    """The kind of a cause."""
 
     AGENT = "agent"  # an agent lets nothing through; named "" if everything is held
     INCIDENT = "incident"  # a step fails
@@ -124,7 +124,7 @@ class Cause:
 
     @property
     def title(self) -> str:
-        """Return what is wrong, as the beginning of a sentence."""
+        """Return the problem, as the beginning of a sentence."""
         if self.kind == Kind.HOLD:
             return "Tasks are held"
         if self.kind == Kind.AGENT:
@@ -157,9 +157,9 @@ class Cause:
 
 
 def causes(known: Mapping[str, AgentView]) -> Sequence[Cause]:
-    """Return what is wrong now, the cause with most tasks first: two queries for any number of tasks.
+    """Return the causes of current problems, most tasks first: two queries for any number of tasks.
 
-    An agent that lets nothing through is a cause even while no task waits for it.
+    A blocked agent is a cause even while no task waits for it.
     """
     stopped = {name: agent for name, agent in known.items() if not agent.free}
     groups = {name: "" if agent.held_with_all else name for name, agent in stopped.items()}

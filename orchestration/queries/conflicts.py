@@ -27,7 +27,7 @@ DECIDED = (EventKind.RESUBMITTED, EventKind.BY_HAND, EventKind.SETTLED)
 
 @dataclass(frozen=True, kw_only=True)
 class UserAction:
-    """What a user did, when and why."""
+    """The action of a user, with its time and reason."""
 
     actor: str
     did: str

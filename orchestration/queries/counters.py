@@ -1,4 +1,4 @@
-"""What an operator should look at first, and what colleagues are at: for the overview."""
+"""Counts, open alerts and running operations, for the overview."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -40,7 +40,7 @@ class Letter:
 
     @property
     def key(self) -> str:
-        """What names it in an address: as closed only if it was seen to be."""
+        """Its key in an address; it says that the letter is closed only if it was shown as closed."""
         closed = "&state=closed" if self.state == State.CLOSED else ""
         return f"kind={self.kind.value}&id={self.id}{closed}"
 
@@ -55,7 +55,7 @@ class LettersPage:
 
 
 def letters(filters: DeadLetterFilter, *, personal: bool, limit: int = PAGE) -> LettersPage:
-    """Return the newest dead letters that are wanted; `personal`: with personal data."""
+    """Return the newest dead letters that match; `personal`: with personal data."""
     rows = [row for kind in filters.kinds for row in of_kind(kind, filters, limit, personal=personal)]
     rows.sort(key=lambda row: row.since, reverse=True)
     return LettersPage(
@@ -66,7 +66,7 @@ def letters(filters: DeadLetterFilter, *, personal: bool, limit: int = PAGE) -> 
 def of_kind(
     kind: Kind, filters: DeadLetterFilter, limit: int, before: int | None = None, *, personal: bool
 ) -> list[Letter]:
-    """Return the newest wanted ones of a kind, or those before an id: one query, or two for statuses."""
+    """Return the newest matches of a kind, or those before an id: one query, or two for statuses."""
     lane = actions.LANES[kind]
     rows = actions.rows(kind, filters).annotate(state=lane.state).order_by("-id")
     if before:

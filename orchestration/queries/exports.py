@@ -37,7 +37,7 @@ AnyModel = TypeVar("AnyModel", bound=Model)
 
 @dataclass(frozen=True, kw_only=True)
 class Listing:
-    """A list as it was narrowed by `query`; `count` goes no further than `MOST`.
+    """A list as filtered by `query`; `count` goes no further than `MOST`.
 
     `columns` are the fields of its records, in their order; `personal`: with personal data.
     """
@@ -185,7 +185,7 @@ def _fields(names: str, **sources: str | Value) -> dict[str, Value]:
 
 
 def attribute(path: str) -> Value:
-    """Return what reads an attribute of a row, as a record has it."""
+    """Return a function that reads an attribute of a row for a record."""
     get = attrgetter(path)
 
     def value(row: Any) -> Any:

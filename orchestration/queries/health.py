@@ -90,7 +90,7 @@ def _counted(
 
 
 def _problems(*, leaderless: Sequence[str], unserved: set[str], deserted: bool) -> dict[str, str]:
-    """Return what is wrong with the machinery, a sentence each: what it means, what goes on."""
+    """Return the problems of the system, each with its consequences in a sentence."""
     problems = {}
     if not queue_depths.answers():
         problems["redis"] = (

@@ -50,7 +50,7 @@ def hold_in_force(*, agent: str, workflow: str, step: str, task: UUID | None) ->
 
 
 def holds_in_force() -> Sequence[Hold]:
-    """Return what is held now, widest first, then newest; at most `MOST`."""
+    """Return the current holds, widest first, then newest; at most `MOST`."""
     holds = Hold.objects.filter(until=None).select_related("task").order_by("scope", "-since")
     return list(holds[:MOST])
 

@@ -52,7 +52,7 @@ DID = {
 
 @dataclass(frozen=True, kw_only=True)
 class IncidentFilters:
-    """What the list is narrowed to; empty means any, but for the state: that is what is open.
+    """The filters of the list; empty means any, but an empty state means open.
 
     `after` is the last incident of the page before: its place in the order, and its id.
     """
@@ -180,7 +180,7 @@ def action_on_incident(event: Event | None) -> UserAction | None:
 
 
 def what_of(event: Event) -> str:
-    """Return what an event says of its incident."""
+    """Return the action that an event records of its incident, in words."""
     return str(event.detail["what"])
 
 

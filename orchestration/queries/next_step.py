@@ -1,4 +1,4 @@
-"""What happens next to a step, in a sentence: decided from rows at hand, no query is made."""
+"""What happens next to a step, in a sentence: decided from rows already read, without a query."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -58,7 +58,7 @@ class AgentView:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Queued:
-    """Where a step that may be claimed stands: what is in flight at its agent, and who is before it."""
+    """The place of a step that may be claimed: what is in flight at its agent, and what is before it."""
 
     in_flight: int = 0
     urgent: int = 0
@@ -124,7 +124,7 @@ def of_step(
 def why_step(
     step: Step, agent: AgentView | None, now: datetime, hold: Hold | None, place: Queued
 ) -> Why:
-    """Return why a pending step waits, from rows at hand."""
+    """Return why a pending step waits, from rows already read."""
     held = held_because(hold) if hold else "on hold" if step.held_by_id is not None else ""
     facts = StepFacts(
         hold=held,

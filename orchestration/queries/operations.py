@@ -22,7 +22,7 @@ OPEN = (
 
 @dataclass(frozen=True, kw_only=True)
 class OperationFilters:
-    """What the list is narrowed to; empty means any. `before` is the last one of the page before."""
+    """The filters of the list; empty means any. `before` is the last row of the previous page."""
 
     state: str = ""
     act: str = ""

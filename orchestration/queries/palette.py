@@ -1,4 +1,4 @@
-"""What a few typed characters may mean: tasks, incidents, agents and workflows, a few of each."""
+"""Search of the command palette: tasks, incidents, agents and workflows, a few of each."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ class Hit:
 
 
 def hits(text: str, *, personal: bool) -> Sequence[Hit]:
-    """Return what the text may mean, in a few queries; `personal` as in a search of tasks."""
+    """Return matches of a text, in a few queries; `personal` as in a search of tasks."""
     text = sql.storable(text)
     if len(text) < SHORTEST:
         return []

@@ -39,7 +39,7 @@ def typed(text: str, *, personal: bool) -> str:
 
 
 class Redactor:
-    """What may be shown of one task: call it with a text, or with any JSON value."""
+    """Removes the personal data of one task: call it with a text, or with any JSON value."""
 
     do_not_call_in_templates = True  # templates take it as it is, and hand it to a filter
 
@@ -104,7 +104,7 @@ class Redactor:
         return self._looking_for(self._as_written)
 
     def _looking_for(self, words: Iterable[str]) -> Finder:
-        """Return what finds words, and the parts of all of them."""
+        """Return the finder of words and of their parts."""
         whole = {
             form
             for word in words
@@ -117,7 +117,7 @@ class Redactor:
 
 
 def answer_text(answer: str, *, cut: bool, redactor: Redactor | None) -> str:
-    """Return what a service answered, for reading: JSON is indented.
+    """Return a service's answer for reading: JSON is indented.
 
     Of an answer that is cut, the end may be a part of a personal word: then all of it is hidden.
     """
@@ -132,7 +132,7 @@ def answer_text(answer: str, *, cut: bool, redactor: Redactor | None) -> str:
 
 
 def redactors(tasks: Iterable[Task]) -> dict[UUID, Redactor]:
-    """Return what may be shown of tasks, by id; their workflows load once each."""
+    """Return the redactors of tasks, by id; each workflow loads once."""
     by_workflow: dict[str, dict[UUID, Task]] = defaultdict(dict)
     for task in tasks:
         by_workflow[task.workflow][task.id] = task

@@ -41,21 +41,21 @@ class Term:
 
 @dataclass(frozen=True)
 class Not:
-    """What its part does not find."""
+    """The tasks that its part does not match."""
 
     part: "Node"
 
 
 @dataclass(frozen=True)
 class AllOf:
-    """What every part finds; use `all_of`, which keeps the one form of trees."""
+    """The tasks that every part matches; use `all_of`, which normalizes trees."""
 
     parts: tuple["Node", ...]
 
 
 @dataclass(frozen=True)
 class AnyOf:
-    """What at least one part finds; use `any_of`."""
+    """The tasks that at least one part matches; use `any_of`."""
 
     parts: tuple["Node", ...]
 
@@ -64,12 +64,12 @@ Node = Term | Not | AllOf | AnyOf
 
 
 def all_of(parts: Sequence[Node]) -> Node | None:
-    """Return what finds what every part finds; None without parts, which finds all."""
+    """Return the conjunction of the parts; None without parts, which matches all tasks."""
     return _group(AllOf, parts)
 
 
 def any_of(parts: Sequence[Node]) -> Node | None:
-    """Return what finds what at least one part finds."""
+    """Return the disjunction of the parts."""
     return _group(AnyOf, parts)
 
 

@@ -1,4 +1,4 @@
-"""What may be asked of the list of tasks: a search as typed, or as a form sends it.
+"""A search of the list of tasks, as typed or as sent by a form.
 
 `step:hello (error:timeout OR attempts:>2) -is:held "A-1 17"`: all must hold, unless it says otherwise; a
 plain word is a reference, a label, an id or a contact. The address of the list takes the same as
@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from .. import registry
 from . import search_grammar, task_columns
 from .search_grammar import AllOf, AnyOf, Node, Not, Term, Unreadable, all_of, parts_of, wording
-from .search_terms import ONE_ONLY, QUALIFIERS, Filters, Nonsense, both, curly, understood
+from .search_terms import ONE_ONLY, QUALIFIERS, Filters, InvalidValue, curly, intersect, understood
 from .task_columns import NEWEST_FIRST, Order
 
 BACKGROUND = "background"
@@ -25,7 +25,7 @@ NONE_OF = "it applies to the whole list: put it outside of NOT, OR and parenthes
 
 @dataclass(frozen=True, kw_only=True)
 class Fix:
-    """What may have been meant: the text of a term, and the search that has it."""
+    """A suggestion: the text of a term, and the search that contains it."""
 
     text: str
     query: str
@@ -68,12 +68,12 @@ class Search:
 
     @property
     def narrowing(self) -> list[Node]:
-        """Return its parts that say which tasks are meant."""
+        """Return its parts that select tasks."""
         return [part for part in parts_of(self.tree) if not _is_directive(part, SORT, COLUMNS)]
 
 
 def read(asked: Mapping[str, str], *, personal: bool) -> Search:
-    """Return what an address's parameters ask for; without `personal`, contacts cannot be sought."""
+    """Parse the parameters of an address; without `personal`, contacts cannot be searched."""
     typed = asked.get("q", "")
     try:
         tree = all_of([*parts_of(_apart(search_grammar.parse(typed))), *_fields(asked)])
@@ -107,7 +107,7 @@ def without(tree: Node | None, part: Node) -> str:
 
 
 def rest(tree: Node | None, names: Iterable[str]) -> str:
-    """Return what a form with fields of these names does not show of a search."""
+    """Return the part of a search that a form with fields of these names does not show."""
     shown = set(names)
     parts = [part for part in parts_of(tree) if not (isinstance(part, Term) and part.name in shown)]
     return wording(all_of(parts))
@@ -184,7 +184,7 @@ class _Reading:
         return all_of(parts)
 
     def alternatives(self, tree: Node | None) -> tuple[Filters, ...]:
-        """Return what a tree without problems means, as ways to be found."""
+        """Return the alternative filters of a tree without problems."""
         parts = [part for part in parts_of(tree) if not _is_directive(part, *DIRECTIVES)]
         ways = self._ways(all_of(parts))
         words_only = not any(term.name for part in parts for term in search_grammar.terms(part))
@@ -208,7 +208,7 @@ class _Reading:
                 ways = [everything]
                 for part in node.parts:
                     more = self._ways(part)
-                    merged = (both(way, other) for way in ways for other in more)
+                    merged = (intersect(way, other) for way in ways for other in more)
                     ways = self._few([way for way in merged if way is not None])
                 return ways
         return [everything]
@@ -229,13 +229,13 @@ class _Reading:
             self._meanings[term] = Filters(personal=self._personal, words=(term.value,))
             return term
         if term.name in DIRECTIVES:
-            self._wrong(term, Nonsense(NONE_OF))
+            self._wrong(term, InvalidValue(NONE_OF))
             return term
         if term.name not in QUALIFIERS:
             return self._unknown(term, tree)
         try:
             value, meaning = understood(term.name, term.value, personal=self._personal)
-        except Nonsense as problem:
+        except InvalidValue as problem:
             self._wrong(term, problem)
             self._fix(term, Term(term.name, problem.near) if problem.near else None, tree)
             return term
@@ -261,7 +261,7 @@ class _Reading:
                     return Term(COLUMNS, ",".join(self.columns))
                 case _:
                     return Term(WITH, _kind_of_tasks(term.value))
-        except Nonsense as problem:
+        except InvalidValue as problem:
             self._wrong(term, problem)
             self._fix(term, Term(term.name, problem.near) if problem.near else None, tree)
         return term
@@ -284,7 +284,7 @@ class _Reading:
                     for alternative in part.parts:
                         self._repeated(alternative)
 
-    def _wrong(self, term: Term, problem: Nonsense) -> None:
+    def _wrong(self, term: Term, problem: InvalidValue) -> None:
         name, value = term.name, term.value
         what = f"“{name}:{value}”:" if value else f"“{name}:” has no value;"
         self.problems.append(_ended(f"{what} {problem}".replace("\0", "?")))
@@ -298,7 +298,7 @@ class _Reading:
 
 def _kind_of_tasks(text: str) -> str:
     if not text or not BACKGROUND.startswith(text.lower()):
-        raise Nonsense(f"unknown kind of tasks; known: {BACKGROUND}", BACKGROUND)
+        raise InvalidValue(f"unknown kind of tasks; known: {BACKGROUND}", BACKGROUND)
     return BACKGROUND
 
 

@@ -1,4 +1,4 @@
-"""What a search can ask for: qualifiers, their values, and what each means for a task."""
+"""The qualifiers of a search, their values, and the filters they stand for."""
 
 import re
 from collections.abc import Callable, Iterable
@@ -26,8 +26,8 @@ TROUBLE = ("overdue", "retrying", "held")
 LEAST = timedelta(milliseconds=1)  # ids have the time to the millisecond
 
 
-class Nonsense(ValueError):
-    """A value that cannot be understood; its text says what would be, `near` what may be meant."""
+class InvalidValue(ValueError):
+    """An invalid value of a term: the text says which values are valid, `near` suggests one."""
 
     def __init__(self, text: str, near: str = "") -> None:
         super().__init__(text)
@@ -85,8 +85,8 @@ class Filters:
         )
 
 
-def both(first: Filters, second: Filters) -> Filters | None:
-    """Return what is found by both; None if no task can be."""
+def intersect(first: Filters, second: Filters) -> Filters | None:
+    """Return filters that match what both match; None if no task can match."""
     merged: dict[str, Any] = {}
     for name in NARROWING:
         mine, theirs = getattr(first, name), getattr(second, name)
@@ -113,24 +113,24 @@ NARROWING = tuple(
     if attribute.name not in {"personal", "foreground", "matches"}
 )
 BEGINNINGS = ("error", "reference")  # each longer one is among those of a shorter one
-Meaning = dict[str, Any]  # fields of `Filters`
-Reader = Callable[[str], Meaning]
+FilterFields = dict[str, Any]  # fields of `Filters`
+Reader = Callable[[str], FilterFields]
 
 
 def _named(what: str, field: str, known: Callable[[], Iterable[str]]) -> Reader:
     """Return a reader of a name; the beginning of one will do."""
 
-    def read(value: str) -> Meaning:
+    def read(value: str) -> FilterFields:
         names = sorted(set(known()))
         begin = [name for name in names if name.startswith(value.lower())]
         if value in names or (value and len(begin) == 1):
             return {field: value if value in names else begin[0]}
         if begin:
-            raise Nonsense(
+            raise InvalidValue(
                 f"the value is ambiguous: {' or '.join(f'“{name}”' for name in begin)}", begin[0]
             )
         near = registry.nearest(value, names)
-        raise Nonsense(f"unknown {what}{curly(registry.suggest(value, names))}", near)
+        raise InvalidValue(f"unknown {what}{curly(registry.suggest(value, names))}", near)
 
     return read
 
@@ -138,58 +138,58 @@ def _named(what: str, field: str, known: Callable[[], Iterable[str]]) -> Reader:
 _declared_workflow = _named("workflow", "workflow", lambda: registry.workflows)
 
 
-def _workflow(value: str) -> Meaning:
+def _workflow(value: str) -> FilterFields:
     """Read the name of a workflow: one that is declared, or one that is gone and has tasks still."""
     try:
         return _declared_workflow(value)
-    except Nonsense:
+    except InvalidValue:
         if Task.objects.filter(workflow=value).exists():
             return {"workflow": value}
         raise
 
 
-def _trouble(value: str) -> Meaning:
+def _trouble(value: str) -> FilterFields:
     name = _named("condition", "trouble", lambda: TROUBLE)(value)["trouble"]
     return {"troubles": (name,)}
 
 
 def _number_of(field: str) -> Reader:
-    def read(value: str) -> Meaning:
+    def read(value: str) -> FilterFields:
         if not value.isdecimal() or len(value) > 19 or int(value) not in range(1, 2**63):
-            raise Nonsense("enter a number, such as 7")
+            raise InvalidValue("enter a number, such as 7")
         return {field: int(value)}
 
     return read
 
 
-def _attempts(value: str) -> Meaning:
+def _attempts(value: str) -> FilterFields:
     match = COMPARISON.match(value.replace(",", ""))
     if match is None:
-        raise Nonsense("enter a number or a comparison, such as >2")
+        raise InvalidValue("enter a number or a comparison, such as >2")
     return {"attempts": (Bound(sign=match[1] or "=", number=int(match[2])),)}
 
 
-def _amount(value: str) -> Meaning:
+def _amount(value: str) -> FilterFields:
     match = AMOUNT.match(value.replace(",", ""))
     if match is None:
-        raise Nonsense("enter an amount or a comparison, such as >100 or >5000JPY")
+        raise InvalidValue("enter an amount or a comparison, such as >100 or >5000JPY")
     currency = (match[3] or "").upper()
     minor = Decimal(match[2]).scaleb(digits(currency))
     if minor != int(minor):
         most = digits(currency) or "no"
-        raise Nonsense(f"{currency or 'the amount'} has {most} decimal places")
+        raise InvalidValue(f"{currency or 'the amount'} has {most} decimal places")
     return {"values": (Bound(sign=match[1] or "=", number=int(minor), currency=currency),)}
 
 
-def _after(value: str) -> Meaning:
+def _after(value: str) -> FilterFields:
     return {"since": _moments(value)[0]}
 
 
-def _before(value: str) -> Meaning:
+def _before(value: str) -> FilterFields:
     return {"until": _moments(value)[0]}
 
 
-def _created(value: str) -> Meaning:
+def _created(value: str) -> FilterFields:
     """Read a comparison with a day or a moment: `>` a day is after its end."""
     match = COMPARED.match(value)
     sign, moment = (match[1], match[2]) if match else ("", value)
@@ -217,21 +217,21 @@ def _moments(value: str) -> tuple[datetime, datetime]:
             return parsed, parsed + LEAST
     except (ValueError, OverflowError):
         pass
-    raise Nonsense("enter a date or a duration, such as 2026-01-31, 2026-01-31T12:00 or 2h")
+    raise InvalidValue("enter a date or a duration, such as 2026-01-31, 2026-01-31T12:00 or 2h")
 
 
 def _begins(field: str) -> Reader:
-    def read(value: str) -> Meaning:
+    def read(value: str) -> FilterFields:
         if not value:
-            raise Nonsense("enter the beginning of the text")
+            raise InvalidValue("enter the beginning of the text")
         return {field: value}
 
     return read
 
 
-def _contact(value: str) -> Meaning:
+def _contact(value: str) -> FilterFields:
     if not value:
-        raise Nonsense("enter a contact")
+        raise InvalidValue("enter a contact")
     return {"contact": value.lower()}
 
 
@@ -266,13 +266,13 @@ ONE_ONLY = (
 
 
 def understood(name: str, value: str, *, personal: bool) -> tuple[str, Filters]:
-    """Return a term's value, its name in full where it was begun, and its meaning; or raise `Nonsense`."""
+    """Return a term's value, its full name and its filter fields; raise `InvalidValue` if it is invalid."""
     if "\0" in value:
-        raise Nonsense("the value cannot contain a null character")
+        raise InvalidValue("the value cannot contain a null character")
     if '"' in value:
-        raise Nonsense("the value cannot contain a quotation mark")
+        raise InvalidValue("the value cannot contain a quotation mark")
     if name == "contact" and not personal:
-        raise Nonsense("this requires the permission to see personal data")
+        raise InvalidValue("this requires the permission to see personal data")
     meaning = QUALIFIERS[name](value)
     (first, *_) = meaning.values()
     whole = first[0] if isinstance(first, tuple) else first

@@ -1,4 +1,4 @@
-"""The system page: queues, processes, the leader, what lies, and what the audit found.
+"""The system page: queues, processes, the leader, backlogs, and the findings of the audit.
 
 The state store alone is enough for it: what Redis knows is a part of its own, that may be missing.
 """

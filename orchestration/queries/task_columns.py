@@ -12,7 +12,7 @@ from .. import registry
 from ..models import Step
 from ..states import LIVE_TASK_STATES, StepState, TaskState
 from .next_step import TELLING
-from .search_terms import Nonsense, curly
+from .search_terms import InvalidValue, curly
 
 Key = int | str | datetime | None
 
@@ -42,14 +42,14 @@ class Column:
     """A column; `key` makes what it is sorted by, NULL where it shows nothing: such tasks come last.
 
     `walk`: an index has them in this order, or the values are few, so any number can be sorted.
-    `falling`: the largest come first at first. `read` reads a key from an address.
+    `descending`: the largest come first at first. `read` reads a key from an address.
     """
 
     title: str
     key: Callable[[], Any] = lambda: F("id")
     read: Callable[[str], Key] = _plain
     walk: bool = False
-    falling: bool = False
+    descending: bool = False
     usual: bool = True
     number: bool = False
     personal: bool = False
@@ -105,7 +105,7 @@ COLUMNS: dict[str, Column] = {
         title="Attempts",
         key=lambda: NullIf(_of_step(F("attempt"))(), Value(0)),
         read=_number,
-        falling=True,
+        descending=True,
         number=True,
     ),
     "value": Column(
@@ -113,14 +113,14 @@ COLUMNS: dict[str, Column] = {
         key=lambda: NullIf("value", Value(0)),
         read=_number,
         walk=True,
-        falling=True,
+        descending=True,
         number=True,
     ),
     "priority": Column(
         title="Priority",
         key=lambda: F("priority"),
         read=_number,
-        falling=True,
+        descending=True,
         usual=False,
         number=True,
     ),
@@ -130,14 +130,14 @@ COLUMNS: dict[str, Column] = {
         read=_moment,
         walk=True,
     ),
-    "created": Column(title="Created", walk=True, falling=True),
+    "created": Column(title="Created", walk=True, descending=True),
     "ended": Column(
         title="Ended",
         # no index has this: along one, few tasks would be looked for among all
         key=lambda: Case(When(ended_at__isnull=False, then=F("ended_at"))),
         read=_moment,
         walk=True,
-        falling=True,
+        descending=True,
         usual=False,
     ),
 }
@@ -145,15 +145,15 @@ COLUMNS: dict[str, Column] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Order:
-    """The order of a list: by a column, the largest first if it is `falling`; ties newest first."""
+    """The order of a list: by a column, the largest first if it is `descending`; ties newest first."""
 
     column: str
-    falling: bool
+    descending: bool
 
     @property
     def text(self) -> str:
         """Return it as an address names it."""
-        return f"-{self.column}" if self.falling else self.column
+        return f"-{self.column}" if self.descending else self.column
 
     @property
     def by_id(self) -> bool:
@@ -166,7 +166,7 @@ class Order:
         return COLUMNS[self.column]
 
 
-NEWEST_FIRST = Order(column="created", falling=True)
+NEWEST_FIRST = Order(column="created", descending=True)
 
 
 def allowed(*, personal: bool) -> list[str]:
@@ -182,7 +182,7 @@ def usual(*, personal: bool) -> tuple[str, ...]:
 def order_of(text: str, *, personal: bool) -> Order:
     """Return the order that a text names: a column, with a minus for the largest first."""
     (name,) = _known([text.removeprefix("-")], personal=personal)
-    return Order(column=name, falling=text.startswith("-"))
+    return Order(column=name, descending=text.startswith("-"))
 
 
 def read(text: str, *, personal: bool) -> tuple[str, ...]:
@@ -195,7 +195,7 @@ def _known(names: list[str], *, personal: bool) -> list[str]:
     known = allowed(personal=personal)
     for name in names:
         if name not in known:
-            raise Nonsense(
+            raise InvalidValue(
                 f"unknown column “{name}”{curly(registry.suggest(name, known))}",
                 registry.nearest(name, known),
             )

@@ -1,4 +1,4 @@
-"""What a search asks, as conditions on tasks and on the steps they stand at."""
+"""Searches as conditions on tasks and on their current steps."""
 
 from datetime import datetime
 from typing import NamedTuple
@@ -31,7 +31,7 @@ def background_workflows() -> list[str]:
 
 
 def whole(filters: Filters, at: Path, *, alone: bool = False) -> Q:
-    """Return all that a way asks, as a condition; `alone`: each row is looked at by itself."""
+    """Return filters as one condition; `alone`: each row is checked individually."""
     condition = of_task(filters, at, alone=alone)
     if not filters.by_step:
         return condition
@@ -44,19 +44,19 @@ def whole(filters: Filters, at: Path, *, alone: bool = False) -> Q:
 
 
 def by_arm(filters: Filters, at: Path) -> list[Q]:
-    """Return all that a way asks, as alternative conditions: each has one index of steps."""
+    """Return filters as alternative conditions: each has one index of steps."""
     condition = of_task(filters, at)
     return [condition & arm for arm in _standing(filters, at)] if filters.by_step else [condition]
 
 
 def _standing(filters: Filters, at: Path) -> list[Q]:
-    """Return that a task stands at such a step: in error, at work or due, each by itself."""
+    """Return one condition per kind of current step: in error, processing or due."""
     steps = (narrowed(Step.objects.filter(arm), filters) for arm in arms_of(filters))
     return [Q(Exists(rows.filter(task_id=OuterRef(at.id)))) for rows in steps]
 
 
 def _lacking(filters: Filters, at: Path) -> Q:
-    """Return what is not found in a way. Each arm of steps is left out by a join of its own."""
+    """Return the negation of filters. Each arm of steps is excluded by its own join."""
     if filters.by_step and not of_task(filters, at, alone=True):
         condition = Q()
         for arm in _standing(filters, at):
@@ -66,7 +66,7 @@ def _lacking(filters: Filters, at: Path) -> Q:
 
 
 def of_task(filters: Filters, at: Path, *, alone: bool = False) -> Q:
-    """Return what a way asks of the task itself, and what must not be true of it."""
+    """Return the conditions on the task itself, negated ones included."""
     condition = _shown(filters, at)
     for word in filters.words:
         condition &= _called(word, filters, at)
@@ -86,7 +86,7 @@ def of_task(filters: Filters, at: Path, *, alone: bool = False) -> Q:
 
 
 def _received(filters: Filters, at: Path) -> Q:
-    """Return when it was received: ids are made in the order of time, so the primary key serves."""
+    """Return the condition on the time of receipt: ids are in order of time, so the primary key serves."""
     condition = Q()
     if filters.since:
         condition &= Q(**{f"{at.id}__gte": _first_id(filters.since)})
@@ -110,7 +110,7 @@ def _shown(filters: Filters, at: Path) -> Q:
 
 
 def _called(word: str, filters: Filters, at: Path) -> Q:
-    """Return what a plain word may be: each of these is one index's business."""
+    """Return the condition that a plain word matches: each alternative has its own index."""
     reference, label, contact = (f"{at.fields}{name}" for name in ("reference", "label", "contact"))
     called = Q(**{f"{reference}__startswith": word})
     matches = filters.matches.get(word)

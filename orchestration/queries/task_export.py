@@ -78,10 +78,10 @@ def _chunks(resolved: Resolved, order: Order, *, personal: bool) -> Iterator[Seq
     while True:
         with time_limit(conf.SEARCH_TIMEOUT_S, replica.alias(), WAYS):
             try:
-                tasks, _ = read(resolved.query, order, past, CHUNK, ahead=True)
+                tasks, _ = read(resolved.query, order, past, CHUNK, forward=True)
             except TooMany:
                 order = NEWEST_FIRST
-                tasks, _ = read(resolved.query, order, past, CHUNK, ahead=True)
+                tasks, _ = read(resolved.query, order, past, CHUNK, forward=True)
         yield rows_of([task.id for task in tasks], personal=personal)
         if len(tasks) < CHUNK:
             return

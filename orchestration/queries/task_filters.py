@@ -32,7 +32,7 @@ NEXT = 1_000  # tasks of any kind that are looked at first
 
 
 def belonging(query: Query, ids: Collection[UUID]) -> set[UUID]:
-    """Return which of these tasks a search means."""
+    """Return those of these tasks that match a search."""
     matched: set[UUID] = set()
     for filters in query.alternatives:
         matched.update(matching(filters).filter(id__in=ids).values_list("id", flat=True))

@@ -89,7 +89,7 @@ class TaskPage:
 
 @dataclass(frozen=True, kw_only=True)
 class SharedWait:
-    """What a number of rows wait for."""
+    """A reason for which several rows wait."""
 
     outlook: next_step.NextStep
     rows: int
@@ -109,7 +109,7 @@ class _Page:
 def tasks(
     query: Query, place: Place | None = None, *, order: Order = NEWEST_FIRST, personal: bool
 ) -> TaskPage:
-    """Return a page of the tasks that a search means: a constant number of queries. Raises `TooSlow`."""
+    """Return a page of the tasks that match a search: a constant number of queries. Raises `TooSlow`."""
     place = place or Place()
     with time_limit(conf.SEARCH_TIMEOUT_S, replica.alias(), WAYS):
         try:
@@ -162,7 +162,7 @@ def _fresh(rows: Sequence[Row], shown: Sequence[UUID], order: Order) -> int:
         return len(fresh)
     if order.by_id:
         last = shown[-1]
-        return sum(row.id > last if order.falling else row.id < last for row in fresh)
+        return sum(row.id > last if order.descending else row.id < last for row in fresh)
     there = [index for index, row in enumerate(rows) if row.id in known]
     return sum(row.id not in known for row in rows[: there[-1]]) if there else len(fresh)
 
@@ -170,24 +170,24 @@ def _fresh(rows: Sequence[Row], shown: Sequence[UUID], order: Order) -> int:
 def _page(query: Query, order: Order, place: Place) -> _Page:
     if place.newer or place.last:
         # read from the far end, so that the last page costs what the first does
-        rows, total = read(query, order, place.newer, PAGE + 1, ahead=False)
+        rows, total = read(query, order, place.newer, PAGE + 1, forward=False)
         if place.last or len(rows) >= PAGE:
             more = len(rows) > PAGE
             there = place.newer is not None
             return _Page(rows=rows[:PAGE][::-1], newer=more, older=there, total=total)
         return _page(query, order, Place())  # nearly at the beginning: give the whole first page
-    rows, total = read(query, order, place.older, PAGE + 1, ahead=True)
+    rows, total = read(query, order, place.older, PAGE + 1, forward=True)
     newer = place.older is not None
     return _Page(rows=rows[:PAGE], newer=newer, older=len(rows) > PAGE, total=total)
 
 
 def read(
-    query: Query, order: Order, past: Row | None, limit: int, *, ahead: bool
+    query: Query, order: Order, past: Row | None, limit: int, *, forward: bool
 ) -> tuple[list[Row], int | None]:
     """Return the next rows from a place, and how many match, if they were counted. Raises `TooMany`."""
     if not order.by_id:
-        return task_order.page(query, order, limit, past, ahead=ahead)
-    oldest_first = order.falling is not ahead
+        return task_order.page(query, order, limit, past, forward=forward)
+    oldest_first = order.descending is not forward
     bound = {"newer" if oldest_first else "older": past.id if past else None}
     matched = page(query, limit, oldest_first=oldest_first, **bound)
     return [Row(id_) for id_ in matched], None

@@ -18,7 +18,7 @@ from ..models import Task
 from ..states import FINAL_TASK_STATES, LIVE_TASK_STATES, TaskState
 from . import task_filters
 from .search_query import Query
-from .search_terms import Bound, Filters, both
+from .search_terms import Bound, Filters, intersect
 from .task_columns import Key, Order
 from .task_conditions import OF_TASK, by_arm
 
@@ -67,21 +67,21 @@ class Section(NamedTuple):
 
 
 class Direction(NamedTuple):
-    """Where to read: `ahead` is down the list, else up from below; then keys are `falling` or not."""
+    """Where to read: `forward` is down the list, else up from below; then keys are `descending` or not."""
 
-    ahead: bool
-    falling: bool
+    forward: bool
+    descending: bool
 
     def past(self, row: Row | None) -> Q:
         """Return what comes after a row with the same key."""
         if row is None:
             return Q()
-        return Q(id__lt=row.id) if self.ahead else Q(id__gt=row.id)
+        return Q(id__lt=row.id) if self.forward else Q(id__gt=row.id)
 
     @property
     def by_id(self) -> str:
         """Return the order of rows with the same key."""
-        return "-id" if self.ahead else "id"
+        return "-id" if self.forward else "id"
 
 
 class TooMany(Exception):
@@ -89,13 +89,13 @@ class TooMany(Exception):
 
 
 def page(
-    query: Query, order: Order, limit: int, past: Row | None, *, ahead: bool
+    query: Query, order: Order, limit: int, past: Row | None, *, forward: bool
 ) -> tuple[list[Row], int]:
     """Return the next rows from a place in the order of reading, and how many match, one past `MOST` at most.
 
     Raises `TooMany`.
     """
-    to = Direction(ahead, order.falling is ahead)
+    to = Direction(forward, order.descending is forward)
     matched = list(task_filters.ids(query)[: MOST + 1])
     if len(matched) <= MOST:
         return _read(_sorted(matched, order, to), past, limit), len(set(matched))
@@ -137,7 +137,7 @@ def _sorted(ids: Sequence[UUID], order: Order, to: Direction) -> list[Section]:
 def _walked(query: Query, order: Order, to: Direction) -> Iterable[Section]:
     """Return the sections of many tasks."""
     if order.column in LISTED:
-        values = sorted(LISTED[order.column](), reverse=to.falling)
+        values = sorted(LISTED[order.column](), reverse=to.descending)
         alone = LISTED_AS[order.column]
         return (_by_id(query, [alone(value)], value, to) for value in values)
     walk = WALKS[order.column]
@@ -158,15 +158,15 @@ def _is_unfinished(filters: Filters) -> bool:
 
 
 def _in_turn(sections: list[Section], to: Direction) -> list[Section]:
-    return sections if to.ahead else sections[::-1]
+    return sections if to.forward else sections[::-1]
 
 
 def _keyed(walks: Sequence[QuerySet[Any]], key: F, to: Direction) -> Section:
     """Return the section of the tasks that have a key, read from each walk and merged."""
-    by_key = OrderBy(key, descending=to.falling)
+    by_key = OrderBy(key, descending=to.descending)
 
     def read(past: Row | None, limit: int) -> list[Row]:
-        way = "lt" if to.falling else "gt"
+        way = "lt" if to.descending else "gt"
         beyond = Q()
         if past is not None:
             # the first condition is what the index is entered by
@@ -180,8 +180,8 @@ def _keyed(walks: Sequence[QuerySet[Any]], key: F, to: Direction) -> Section:
             .order_by(by_key, to.by_id)
             .values_list("id", "key")[:limit]
         }
-        rows = sorted(matched, key=lambda row: row.id, reverse=to.ahead)
-        return sorted(rows, key=_key, reverse=to.falling)[:limit]
+        rows = sorted(matched, key=lambda row: row.id, reverse=to.forward)
+        return sorted(rows, key=_key, reverse=to.descending)[:limit]
 
     return Section(lambda key: key is not None, read)
 
@@ -202,16 +202,16 @@ def _keyless(tasks: QuerySet[Any], to: Direction) -> Section:
 
 def _by_id(query: Query, with_key: Sequence[Filters], key: Key, to: Direction) -> Section:
     """Return the section of the tasks that one of some conditions gives this key."""
-    ways = [both(filters, more) for filters in query.alternatives for more in with_key]
+    ways = [intersect(filters, more) for filters in query.alternatives for more in with_key]
     part = Query(alternatives=tuple(way for way in ways if way is not None))
 
     def read(past: Row | None, limit: int) -> list[Row]:
         matched = task_filters.page(
             part,
             limit,
-            older=past.id if past and to.ahead else None,
-            newer=past.id if past and not to.ahead else None,
-            oldest_first=not to.ahead,
+            older=past.id if past and to.forward else None,
+            newer=past.id if past and not to.forward else None,
+            oldest_first=not to.forward,
         )
         return [Row(id_, key) for id_ in matched]
 

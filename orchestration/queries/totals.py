@@ -23,7 +23,7 @@ Key = tuple[str, ...]
 
 @dataclass(kw_only=True)
 class Total:
-    """What happened since midnight: counts by what, and how long those that succeeded took."""
+    """Totals since midnight: counts by kind, and durations of successes."""
 
     counts: dict[str, int] = field(default_factory=lambda: defaultdict(int))
     took: list[Buckets] = field(default_factory=list)
@@ -43,7 +43,7 @@ class Totals:
 
 
 def totals(now: datetime) -> Totals:
-    """Return what happened since midnight: at most twelve rows for each step and workflow."""
+    """Return totals since midnight: at most twelve rows for each step and workflow."""
     tasks, attempts = _at_zero()
     midnight = now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     today = {"span": Span.TWO_HOURS, "start__gte": midnight}

@@ -1,4 +1,4 @@
-"""What happened over an hour, a day or a week, from the roll-ups: four queries, a few hundred rows."""
+"""Trends over an hour, a day or a week, from the roll-ups: four queries, a few hundred rows."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -131,7 +131,7 @@ def starts_of(chosen: Range, now: datetime) -> list[datetime]:
 
 
 def trends(key: str, now: datetime) -> Trends:
-    """Return what happened in the range of that name (or the shortest) up to `now`."""
+    """Return the trends of the range of that name (or the shortest) up to `now`."""
     chosen = RANGES.get(key) or RANGES[DEFAULT_RANGE]
     starts = starts_of(chosen, now)
     points = {start: TaskPoint() for start in starts}

@@ -1,4 +1,4 @@
-"""What an undo of a task would do: each call, the money it gives back, and what would stand."""
+"""Preview of an undo: its calls, the money they return, and the steps that cannot be undone."""
 
 from typing import Any
 from uuid import UUID

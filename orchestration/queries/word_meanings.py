@@ -1,4 +1,4 @@
-"""What plain words of a search mean to applications, and what else a search may have meant."""
+"""Resolve plain words of a search through applications, and suggest other searches."""
 
 import re
 from collections import defaultdict
@@ -37,7 +37,7 @@ class Resolved:
 
 
 def resolved(search: Search) -> Resolved:
-    """Return what a search means, with what applications find by its words: a few queries each."""
+    """Resolve the words of a search through applications: a few queries each."""
     words = list(dict.fromkeys(search.words))
     if not words or search.problems:
         return Resolved(query=search.query)
@@ -110,7 +110,7 @@ def _in_full(word: str, matches: Found) -> Q:
 
 
 def suggestions(search: Search, *, nothing_found: bool) -> list[Fix]:
-    """Return what may have been meant by plain words: names as qualifiers, operators in capitals.
+    """Return suggestions for plain words: names as qualifiers, operators in capitals.
 
     Where `nothing_found`, also names that are like a word.
     """

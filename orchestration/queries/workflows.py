@@ -1,4 +1,4 @@
-"""The workflows' page: what each one consists of, and where tasks stand in it."""
+"""The workflows' page: the steps of each, and how many tasks are at each step."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -38,7 +38,7 @@ GROUP BY i.workflow, i.step, i.direction
 
 @dataclass(frozen=True, kw_only=True)
 class StepCounts:
-    """How many tasks stand at a step, by state; `undoing` of them at its undo."""
+    """How many tasks are at a step, by state; `undoing`: at its undo."""
 
     pending: int = 0
     processing: int = 0

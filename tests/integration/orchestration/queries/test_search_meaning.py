@@ -204,8 +204,8 @@ def test_pages_in_any_order_have_every_task_once(tasks, monkeypatch, query, few)
     for column in COLUMNS:
         if not (few or COLUMNS[column].walk):
             continue
-        for falling in (True, False):
-            order = Order(column=column, falling=falling)
+        for descending in (True, False):
+            order = Order(column=column, descending=descending)
             page = first = listed(found, order)
             pages = [page]
             while page.older:
@@ -239,12 +239,12 @@ def _in_order(tasks, order):
     found = [keys[order.column](task) for task in tasks]
     there = [key for key in found if key is not None]
     assert found == there + [None] * (len(found) - len(there))
-    assert there == sorted(there, reverse=order.falling)
+    assert there == sorted(there, reverse=order.descending)
 
 
 def test_order_that_needs_too_many_tasks_is_refused(tasks, monkeypatch):
     monkeypatch.setattr("orchestration.queries.task_order.MOST", 3)
     query = read({"q": "with:background"}, personal=True).query
-    page = listed(query, Order(column="attempts", falling=True))
+    page = listed(query, Order(column="attempts", descending=True))
     assert page.sorted_by.text == "-created"
     assert [row.task.id for row in page.rows] == sorted((t.id for t in tasks), reverse=True)
