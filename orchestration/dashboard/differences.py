@@ -1,4 +1,4 @@
-"""What an event changed, value by value."""
+"""The changes of an event, value by value."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -6,7 +6,7 @@ from typing import Any
 
 
 def differences(detail: Mapping[str, Any]) -> list[tuple[str, str, str]]:
-    """Return what an event changed: (where, before, after), value by value."""
+    """Return the changes of an event: (where, before, after), value by value."""
     return list(_differences(detail.get("before"), detail.get("after"), ""))
 
 

@@ -15,7 +15,7 @@ DOT = '<circle class="{}" cx="{}" cy="{}" r="2"></circle>'
 
 
 def drawing(chart: Chart) -> SafeString:
-    """Return what lies between a chart's axes: columns with their titles, and lines."""
+    """Return the plot of a chart: columns with their titles, and lines."""
     top, height = f"{TOP:.0f}", f"{float(chart.floor) - TOP:.0f}"
     columns = (
         (column.title, column.x, column.width, top, height, _blocks(column))

@@ -1,1 +1,1 @@
-"""What operators fill in: searches, reasons, payloads, bulk operations."""
+"""Forms for operators: searches, reasons, payloads, bulk operations."""

@@ -1,4 +1,4 @@
-"""What operators fill in to act: a reason always, and what the act needs beside it."""
+"""Forms for actions: always a reason, and the other fields of the action."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What operators may ask of incidents, and fill in to act on them."""
+"""Forms to filter incidents and to act on them."""
 
 from collections.abc import Iterable
 from datetime import UTC, datetime
@@ -45,7 +45,7 @@ class Finder(forms.Form):
             cast("forms.ChoiceField", self.fields[name]).choices = _any_or(names)
 
     def clean(self) -> dict[str, Any]:
-        """Understand from where the list goes on."""
+        """Parse the place from which the list continues."""
         cleaned: dict[str, Any] = super().clean() or self.cleaned_data
         value, _, last = cleaned.get("after", "").rpartition("~")
         if last:
@@ -57,7 +57,7 @@ class Finder(forms.Form):
         return cleaned
 
     def filters(self) -> IncidentFilters | None:
-        """Return what is asked for, or None where it makes no sense."""
+        """Return the filters, or None if they are invalid."""
         if not self.is_valid():
             return None
         asked = self.cleaned_data

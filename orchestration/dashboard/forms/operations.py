@@ -1,4 +1,4 @@
-"""What operators fill in for bulk operations: what to do to which, why, and how fast."""
+"""Forms for bulk operations: action, selection, reason and rate."""
 
 import json
 from typing import Any
@@ -28,7 +28,7 @@ class Choosing(forms.Form):
         self._tasks: list[str] = data.getlist("task")
 
     def clean(self) -> dict[str, Any]:
-        """Have exactly one selection."""
+        """Require exactly one selection."""
         known: dict[str, Any] = super().clean() or {}
         if known.get("query"):
             known["selection"] = {"query": known["query"]}

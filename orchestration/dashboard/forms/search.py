@@ -1,4 +1,4 @@
-"""What operators may ask for: a search of the list of tasks, a view to keep, a resubmission."""
+"""Forms of the lists: a search of tasks, a search of the audit, a saved view, a resubmission."""
 
 from collections.abc import Iterable
 from datetime import UTC, date, datetime
@@ -85,7 +85,7 @@ class AuditSearch(forms.Form):
             raise forms.ValidationError(f"Unknown filter “{min(unknown)}”; known: {names}.")
 
     def filters(self, *, personal: bool) -> AuditFilter | None:
-        """Return what is asked for, or None where it makes no sense."""
+        """Return the filters, or None if they are invalid."""
         if not self.is_valid():
             return None
         asked = self.cleaned_data

@@ -1,4 +1,4 @@
-"""All metrics as text, in the format that is asked for."""
+"""All metrics as text, in the requested format."""
 
 from collections.abc import Iterable, Iterator
 

@@ -1,4 +1,4 @@
-"""The agents: their gates, who is inside, who waits, and what people do about them."""
+"""The agents: gates, requests in flight, waiting steps, and the actions of operators on them."""
 
 from collections.abc import Sequence
 
@@ -38,7 +38,7 @@ def agents(request: HttpRequest) -> HttpResponse:
 def _with_causes(
     rows: Sequence[queries_agents.AgentRow],
 ) -> Sequence[tuple[queries_agents.AgentRow, Cause | None]]:
-    """Return agents, each with the tasks that wait because it lets nothing through."""
+    """Return agents, each with the tasks that wait because it is blocked."""
     open_causes = causes.causes({row.name: row.view for row in rows})
     stopped = {cause.name: cause for cause in open_causes if cause.kind == causes.Kind.AGENT}
     return [(row, stopped.get(row.name)) for row in rows]
@@ -47,7 +47,7 @@ def _with_causes(
 @require_http_methods(["GET", "HEAD", "POST"])
 @requires(OPERATE, HOLD)
 def probe(request: HttpRequest, agent: str) -> HttpResponse:
-    """Have an open circuit breaker send its next probe at once, and end a pause."""
+    """Probe an agent now: end its pause, or the wait of its open circuit breaker."""
     # Postgres takes no NUL, which an address may have
     row = or_404(None if "\0" in agent else queries_agents.agent_row(agent))
     gate, waiting = row

@@ -17,7 +17,7 @@ from .replica import from_replica
 @requires(OPERATE)
 @from_replica
 def audit(request: HttpRequest) -> HttpResponse:
-    """List who did what, when and why, narrowed by what the address says."""
+    """List who did what, when and why, filtered by the query string."""
     form = AuditSearch(request.GET)
     filters = form.filters(personal=user_of(request).has_perm(SEE_PERSONAL))
     try:

@@ -30,8 +30,8 @@ BADGES = {  # all others wait for a person
 @require_safe
 @requires(OPERATE)
 def letters(request: HttpRequest) -> HttpResponse:
-    """List dead letters, newest first, narrowed by what the address says."""
-    filters = wanted_by(request.GET)
+    """List dead letters, newest first, filtered by the query string."""
+    filters = filters_from(request.GET)
     user = user_of(request)
     page = dead_letters.letters(filters, personal=user.has_perm(SEE_PERSONAL))
     context = {
@@ -52,7 +52,7 @@ def letters(request: HttpRequest) -> HttpResponse:
 @require_http_methods(["GET", "HEAD", "POST"])
 @requires(OPERATE, REQUEUE)
 def retry_letters(request: HttpRequest) -> HttpResponse:
-    """Have dead letters tried again: one, or all that an address names."""
+    """Retry dead letters: one, or all that match the query string."""
     return _act(request, "retry", OptionalReasonForm)
 
 
@@ -65,7 +65,7 @@ def close_letters(request: HttpRequest) -> HttpResponse:
 
 def _act(request: HttpRequest, act: str, form_class: type[forms.Form]) -> HttpResponse:
     """Ask for the reason, or act; what is gone meanwhile is a conflict."""
-    filters = wanted_by(request.GET)
+    filters = filters_from(request.GET)
     address = f"{reverse('ops:dead_letters')}?{request.GET.get('back', '')}".removesuffix("?")
     back = (address, "Back to the dead letters")
     total = actions.count(filters, agent_facts.CAP + 1)
@@ -109,8 +109,8 @@ def _act(request: HttpRequest, act: str, form_class: type[forms.Form]) -> HttpRe
     )
 
 
-def wanted_by(asked: QueryDict) -> DeadLetterFilter:
-    """Return what an address names; an id that is none must never mean all."""
+def filters_from(asked: QueryDict) -> DeadLetterFilter:
+    """Return the filters of a query string; an invalid id must never mean all."""
     number, kind = asked.get("id"), asked.get("kind", "")
     if number is not None and not (kind and NUMBER.fullmatch(number)):
         raise Http404

@@ -1,4 +1,4 @@
-"""Exports: the rows of a list as it is narrowed, as a file."""
+"""Exports: the rows of a filtered list, as a file."""
 
 from collections.abc import Callable
 from typing import cast
@@ -30,7 +30,7 @@ from .task_list import TOO_SLOW
 
 
 class Unclear(Exception):
-    """What narrows a list is not understood: why, in sentences."""
+    """The filters of a list are invalid; the message says why."""
 
 
 @require_POST
@@ -103,7 +103,7 @@ def _acts(asked: QueryDict, _user: User, *, personal: bool) -> Listing:
 
 
 def _dead_letters(asked: QueryDict, _user: User, *, personal: bool) -> Listing:
-    filters = dead_letters.wanted_by(asked)
+    filters = dead_letters.filters_from(asked)
     return exports.of_dead_letters(filters, asked.urlencode(), personal=personal)
 
 

@@ -26,7 +26,7 @@ from .responses import COMMAND, conflict, done, or_404, to_task
 
 @dataclass(frozen=True, kw_only=True)
 class Target:
-    """What is to be held: with nothing named, everything."""
+    """The target of a hold; without names, everything."""
 
     task: Task | None = None
     agent: str = ""

@@ -42,7 +42,7 @@ VIEWS = (
 @requires(OPERATE)
 @from_replica
 def incident_list(request: HttpRequest) -> HttpResponse:
-    """List incidents, those that hurt most first, narrowed by what the address says."""
+    """List incidents, most affected tasks first, filtered by the query string."""
     form = Finder(request.GET, user=user_of(request))
     filters = form.filters()
     page = incidents_queries.incidents(filters) if filters else None

@@ -1,4 +1,4 @@
-"""What people do with bulk operations: make a dry run, confirm it, approve, pause, resume, abort."""
+"""Actions on bulk operations: dry run, confirm, approve, pause, resume, abort."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -56,7 +56,7 @@ def operation_new(request: HttpRequest) -> HttpResponse:
 @require_POST
 @requires(OPERATE, BULK)
 def operation_likewise(request: HttpRequest, operation_id: int) -> HttpResponse:
-    """Make a dry run of what another operation did, on all of its selection as that is by now."""
+    """Make a dry run of another operation's action, on its selection as it is now."""
     operation = or_404(operations.operation_by_id(operation_id))
     return _draft(
         request, Act(operation.act), operation.selection, sample=None, forced=operation.forced
@@ -113,7 +113,7 @@ def _incident(selection: dict[str, Any]) -> Incident | None:
 @require_POST
 @requires(OPERATE, BULK)
 def operation_confirm(request: HttpRequest, operation_id: int) -> HttpResponse:
-    """Freeze what a dry run showed, and have it begin."""
+    """Confirm a dry run and schedule it."""
     operation = or_404(operations.operation_by_id(operation_id))
     # of what is asked for: by the time it is locked, the row may be another than this one
     must = needed(Act(operation.act), forced=operation.forced or "force" in request.POST)
@@ -141,7 +141,7 @@ def operation_confirm(request: HttpRequest, operation_id: int) -> HttpResponse:
 
 
 def _confirm(request: HttpRequest, operation: Operation, form: Confirmation) -> Refusal | None:
-    """Confirm a dry run as the form says; look at it again if it is not what was shown."""
+    """Confirm a dry run; repeat it if the selection is not the one that was shown."""
     selected = _selected(request, operation.selection, forced="force" in request.POST)
     chosen = replace(selected, most=form.cleaned_data["shown"] or 0)
     refusal = lifecycle.confirm(
@@ -162,7 +162,7 @@ def _confirm(request: HttpRequest, operation: Operation, form: Confirmation) -> 
 @require_POST
 @requires(OPERATE, BULK)
 def operation_look(request: HttpRequest, operation_id: int) -> HttpResponse:
-    """Make a dry run anew: the selection may have changed; with `force`, of a forced undo."""
+    """Repeat a dry run, as the selection may have changed; with `force`, of a forced undo."""
     operation = or_404(operations.operation_by_id(operation_id))
     forced = operation.act == Act.UNDO and "force" in request.POST
     if forced and not user_of(request).has_perms(needed(Act.UNDO, forced=True)):
@@ -208,7 +208,7 @@ def operation_abort(request: HttpRequest, operation_id: int) -> HttpResponse:
 @require_POST
 @requires(OPERATE, APPROVE)
 def operation_approve(request: HttpRequest, operation_id: int) -> HttpResponse:
-    """Let a second person agree."""
+    """Approve an operation as the second person."""
     operation = or_404(operations.operation_by_id(operation_id))
     refusal = lifecycle.approve(operation.id, actor=person_of(request), reason=_reason(request))
     return _did(

@@ -43,7 +43,7 @@ PARTS = (
 @require_safe
 @requires(OPERATE)
 def operation_list(request: HttpRequest) -> HttpResponse:
-    """List operations, newest first, narrowed by what the address says."""
+    """List operations, newest first, filtered by the query string."""
     filters = filters_of(request.GET)
     page = operations.operations(filters)
     narrowing = request.GET.copy()
@@ -66,7 +66,7 @@ def operation_list(request: HttpRequest) -> HttpResponse:
 @require_safe
 @requires(OPERATE)
 def operation(request: HttpRequest, operation_id: int) -> HttpResponse:
-    """Show a dry run, or how an operation stands, and what became of each of its items."""
+    """Show a dry run, or an operation's progress and the result of each item."""
     operation = or_404(operations.operation_by_id(operation_id))
     if operation.state == OperationState.DRAFT:
         return dry_run(request, operation)
@@ -153,7 +153,7 @@ def _sole(
 
 
 def may(request: HttpRequest, operation: Operation) -> dict[str, bool]:
-    """Return what a user may do to an operation as it stands."""
+    """Return the actions that a user may take on an operation now."""
     user = user_of(request)
     bulky = user.has_perm(BULK)
     return {
@@ -183,7 +183,7 @@ def _counts_as_asker(request: HttpRequest, operation: Operation) -> bool:
 
 
 def summary_of(operation: Operation) -> str:
-    """Return how an operation stands in a sentence."""
+    """Return the progress of an operation in a sentence."""
     return summary.sentence(operation.act, operation.counts, operation.why)
 
 
@@ -223,7 +223,7 @@ def _tabs(operation: Operation) -> list[tuple[str, str, int]]:
 
 
 def filters_of(asked: QueryDict) -> operations.OperationFilters:
-    """Return what an address asks for."""
+    """Return the filters of a query string."""
 
     def known(name: str, choices: list[str]) -> str:
         return word if (word := str(asked.get(name, ""))) in choices else ""

@@ -1,4 +1,4 @@
-"""What the command palette finds beyond the page that it is opened on."""
+"""Search of the command palette, beyond the current page."""
 
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.urls import reverse
@@ -12,7 +12,7 @@ from .task_list import asking
 @require_safe
 @requires(OPERATE)
 def palette(request: HttpRequest) -> HttpResponse:
-    """Return what a text may mean, as JSON for the palette's list."""
+    """Return the matches of a text, as JSON for the palette's list."""
     personal = user_of(request).has_perm(SEE_PERSONAL)
     matches = hits(request.GET.get("q", "")[:100], personal=personal)
     rows = [

@@ -12,7 +12,7 @@ BEHIND = "sas.behind"  # in a request's META: by how many seconds what the page 
 
 
 def from_replica(view: View[P]) -> View[P]:
-    """Have a page that only shows read from the replica; from the primary while the replica is away.
+    """Read a page from the replica; from the primary while the replica is unavailable.
 
     It belongs below `requires`, as who may see the page is not for the replica to say.
     """

@@ -1,4 +1,4 @@
-"""How an act answers: done, and back to where it shows; or a 409 that says who was first, and when."""
+"""Responses to operator actions: a redirect, or 409 with the earlier action."""
 
 from typing import Any, TypeVar
 
@@ -20,7 +20,7 @@ Value = TypeVar("Value")
 
 
 def or_404(value: Value | None) -> Value:
-    """Return what was found; answer with 404 if nothing was."""
+    """Return the value; raise `Http404` if it is None."""
     if value is None:
         raise Http404
     return value

@@ -1,4 +1,4 @@
-"""What operators do about a step in error: have it tried again, changed or not; or done by hand."""
+"""Actions on a step in error: resubmit it, changed or not, or mark it as done by hand."""
 
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_http_methods

@@ -1,4 +1,4 @@
-"""The machinery: queues, processes, the leader, what lies, the last audit."""
+"""The system page: queues, processes, the leader, backlogs, the last audit."""
 
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe

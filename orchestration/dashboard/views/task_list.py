@@ -50,7 +50,7 @@ TOO_SLOW = (
 @requires(OPERATE)
 @from_replica
 def task_list(request: HttpRequest) -> HttpResponse:
-    """List tasks, newest first or sorted, narrowed by what the address says."""
+    """List tasks, newest first or sorted, filtered by the query string."""
     personal = user_of(request).has_perm(SEE_PERSONAL)
     search = read(request.GET.dict(), personal=personal)
     problems = list(search.problems)

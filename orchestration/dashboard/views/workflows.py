@@ -1,4 +1,4 @@
-"""The workflows as they are declared, drawn and listed, and where tasks stand in them."""
+"""The declared workflows, drawn and listed, with the tasks at each step."""
 
 from django.http import HttpRequest, HttpResponse
 from django.views.decorators.http import require_safe
