@@ -57,7 +57,7 @@ class AgentInbox:
                 socket_timeout=conf.REDIS_TIMEOUT_S,
                 socket_connect_timeout=conf.REDIS_TIMEOUT_S,
                 retry=Retry(NoBackoff(), 0),
-                **queues.QUIETLY,
+                **queues.NO_DRIVER_INFO,
             )
         return self._redis
 

@@ -37,7 +37,7 @@ def client(url: str) -> Redis:
         socket_timeout=conf.REDIS_PAGE_TIMEOUT_S,
         socket_connect_timeout=conf.REDIS_PAGE_TIMEOUT_S,
         retry=Retry(NoBackoff(), 0),
-        **queues.QUIETLY,
+        **queues.NO_DRIVER_INFO,
     )
 
 
@@ -45,11 +45,11 @@ class _Client:
     """A client of one Redis, which remembers whether the last command timed out."""
 
     def __init__(self, url: str) -> None:
-        self._patience = queues.Patience()
+        self._breaker = queues.RedisCircuitBreaker()
         self._client = client(url)
 
     def depths(self, names: Sequence[str]) -> dict[str, Depth]:
-        with self._patience.asking():
+        with self._breaker.asking():
             pipeline = self._client.pipeline(transaction=False)
             for name in names:
                 pipeline.llen(queues.inbox(name))

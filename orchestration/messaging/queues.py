@@ -27,7 +27,7 @@ from django.db import DEFAULT_DB_ALIAS, connections, transaction
 from redis import Redis
 from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
-from redis.exceptions import TimeoutError as Late
+from redis.exceptions import TimeoutError as RedisTimeout
 from redis.retry import Retry
 from rq import Queue
 
@@ -43,7 +43,7 @@ AUDIT = "audit"
 PUSH = "push"
 STATUS_PREFIX = "status."
 # Connections do not send the client's version to Redis: reading it costs 2 ms and 2 MB each time.
-QUIETLY: dict[str, Any] = {"driver_info": None}
+NO_DRIVER_INFO: dict[str, Any] = {"driver_info": None}
 LOOK = signing.LOOK
 
 HELD = re.compile(rb"(\d{1,18}):(\d{1,9})")  # others may write there, too
@@ -68,7 +68,7 @@ class Silent(Unreachable):
     """Redis timed out a moment ago, so the command was not sent."""
 
 
-class Patience:
+class RedisCircuitBreaker:
     """A circuit breaker for a Redis that hangs: only one command waits for it at a time.
 
     After a timeout all other commands fail at once, for `conf.REDIS_BACKOFF_S` seconds. Then one command
@@ -91,7 +91,7 @@ class Patience:
                 self._silent_until = now + conf.REDIS_BACKOFF_S
         try:
             yield
-        except Late as error:
+        except RedisTimeout as error:
             self._silent_until = time.monotonic() + conf.REDIS_BACKOFF_S
             raise Unreachable(str(error)) from error
         except RedisError as error:
@@ -143,7 +143,7 @@ def connection() -> Redis:
 
 
 _connecting = Lock()
-_patience = Patience()
+_breaker = RedisCircuitBreaker()
 
 
 @cache
@@ -153,13 +153,13 @@ def _connection() -> Redis:
         socket_timeout=conf.REDIS_TIMEOUT_S,
         socket_connect_timeout=conf.REDIS_TIMEOUT_S,
         retry=Retry(NoBackoff(), 0),
-        **QUIETLY,
+        **NO_DRIVER_INFO,
     )
 
 
 def worker_connection() -> Redis:
     """Return a client for a worker that waits on its queue; RQ sets its timeouts."""
-    return redis_client.client(settings.REDIS_URL, retry=Retry(NoBackoff(), 0), **QUIETLY)
+    return redis_client.client(settings.REDIS_URL, retry=Retry(NoBackoff(), 0), **NO_DRIVER_INFO)
 
 
 def queue(name: str, redis: Redis | None = None) -> Queue:
@@ -184,7 +184,7 @@ def ring(name: str, messages: Sequence[bytes] = ()) -> None:
 def ring_all(messages: Mapping[str, Sequence[bytes]]) -> None:
     """Do so for each queue, in one round trip; raise `Unreachable`."""
     if messages:
-        with _patience.asking():
+        with _breaker.asking():
             _ring(messages)
 
 
@@ -273,14 +273,14 @@ def call_worker(name: str) -> None:
 
 def clear_doorbell(name: str) -> None:
     """Clear the doorbell: the next ring calls a worker. The caller must look once more afterwards."""
-    with _patience.asking():
+    with _breaker.asking():
         connection().delete(flag(name))
 
 
 def take(name: str, limit: int, wait: float = 0) -> list[bytes]:
     """Take up to `limit` messages from an inbox; if it is empty, wait up to `wait` seconds for one."""
     into = inbox(name)
-    with _patience.asking():
+    with _breaker.asking():
         if not wait:
             return signing.accepted(name, as_messages(connection().lpop(into, limit)))
         popped = connection().blmpop(wait, 1, into, direction="LEFT", count=limit)
@@ -289,7 +289,7 @@ def take(name: str, limit: int, wait: float = 0) -> list[bytes]:
 
 def waiting(names: Sequence[str]) -> list[str]:
     """Return the queues whose inbox is not empty; raise `Unreachable`."""
-    with _patience.asking():
+    with _breaker.asking():
         pipeline = connection().pipeline(transaction=False)
         for name in names:
             pipeline.llen(inbox(name))
@@ -298,7 +298,7 @@ def waiting(names: Sequence[str]) -> list[str]:
 
 def oldest(name: str) -> tuple[bytes | None, bool]:
     """Return the oldest message of an inbox, and whether Redis kept its data since the last call."""
-    with _patience.asking():
+    with _breaker.asking():
         pipeline = connection().pipeline(transaction=False)
         pipeline.lindex(inbox(name), 0)
         pipeline.set("sas:kept", 1, get=True)
@@ -308,7 +308,7 @@ def oldest(name: str) -> tuple[bytes | None, bool]:
 
 def held_by(worker: str) -> dict[int, int]:
     """Return the requests that an agent's worker holds, as step → attempt."""
-    with _patience.asking():
+    with _breaker.asking():
         notes = connection().hgetall(at_hand(worker))
     held = (HELD.fullmatch(b":".join(as_messages(pair))) for pair in notes.items())
     return {int(match[1]): int(match[2]) for match in held if match}

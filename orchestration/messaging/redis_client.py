@@ -86,7 +86,7 @@ def _address(text: str) -> tuple[str, int]:
 def client(url: str, **options: Any) -> redis.Redis:
     """Return a client; `options` are those of redis-py's connections."""
     if primary := master(url):
-        options |= {**primary.access, "sentinel_kwargs": _patience(primary)}
+        options |= {**primary.access, "sentinel_kwargs": _sentinel_options(primary)}
         asked = Sentinel(primary.sentinels, **options)  # type: ignore[no-untyped-call]
         there: redis.Redis = asked.master_for(primary.name, redis.Redis)  # type: ignore[no-untyped-call]
         return there
@@ -96,7 +96,7 @@ def client(url: str, **options: Any) -> redis.Redis:
 def async_client(url: str, **options: Any) -> redis.asyncio.Redis:
     """Return a client for use in an event loop."""
     if primary := master(url):
-        own = {**_patience(primary), "retry": redis.asyncio.retry.Retry(NoBackoff(), 0)}
+        own = {**_sentinel_options(primary), "retry": redis.asyncio.retry.Retry(NoBackoff(), 0)}
         options |= {**primary.access, "sentinel_kwargs": own}
         asked = AsyncSentinel(primary.sentinels, **options)  # type: ignore[no-untyped-call]
         made: redis.asyncio.Redis = asked.master_for(primary.name, redis.asyncio.Redis)
@@ -129,7 +129,7 @@ def _has_ended(reader: StreamReader, writer: StreamWriter) -> bool:
     return bool(look.poll(0))
 
 
-def _patience(primary: Master) -> dict[str, Any]:
+def _sentinel_options(primary: Master) -> dict[str, Any]:
     """Return the options for asking a sentinel: one that hangs must not keep the others from being asked."""
     return {
         **primary.own,

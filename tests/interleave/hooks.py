@@ -74,7 +74,7 @@ class Session:
         return None
 
 
-class Watched(queues.Patience):
+class Watched(queues.RedisCircuitBreaker):
     """Commands to Redis, before which an actor may be switched."""
 
     def __init__(self, stage: Stage) -> None:
@@ -119,7 +119,7 @@ def hooked(stage: Stage) -> Iterator[None]:
         stack.callback(connection_created.disconnect, connected)
         stack.enter_context(patch.object(clock, "steady", lambda: stage.now - START))
         stack.enter_context(patch.object(clock, "_measured", (START, 0.0)))
-        stack.enter_context(patch.object(queues, "_patience", Watched(stage)))
+        stack.enter_context(patch.object(queues, "_breaker", Watched(stage)))
         stack.enter_context(
             patch.object(low_water, "time", SimpleNamespace(monotonic=clock.steady))
         )

@@ -52,7 +52,7 @@ def server(tmp_path, settings, monkeypatch):
     def become(name):
         settings.REDIS_URL = f"unix://{name}:x@{socket}"
         queues._connection.cache_clear()
-        queues._patience.__init__()
+        queues._breaker.__init__()
         return Redis.from_url(settings.REDIS_URL)
 
     try:

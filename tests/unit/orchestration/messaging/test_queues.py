@@ -39,7 +39,7 @@ def _ask(start):
 @pytest.fixture
 def _fresh_client(hanging_redis, monkeypatch):
     monkeypatch.setattr(conf, "REDIS_TIMEOUT_S", 0.5)
-    monkeypatch.setattr(queues, "_patience", queues.Patience())
+    monkeypatch.setattr(queues, "_breaker", queues.RedisCircuitBreaker())
     queues._connection.cache_clear()
     yield
     queues._connection.cache_clear()
@@ -55,7 +55,7 @@ def test_only_the_first_ring_waits_while_redis_hangs(hanging_redis):
 def test_one_ring_retries_for_all_after_a_while(hanging_redis, monkeypatch):
     assert not queues.try_to_ring(queues.SUBMISSION)
     before = hanging_redis()
-    monkeypatch.setattr(queues._patience, "_silent_until", time.monotonic())  # the while is over
+    monkeypatch.setattr(queues._breaker, "_silent_until", time.monotonic())  # the while is over
     with ThreadPoolExecutor(THREADS) as pool:
         rings = [pool.submit(queues.try_to_ring, queues.SUBMISSION) for _ in range(THREADS)]
         assert not any(ring.result() for ring in rings)
