@@ -37,7 +37,7 @@ def hear(error: BaseException, heard: Sequence[Heard]) -> None:
 def evidence(
     fault: BaseException | None, raised: BaseException | None, secrets: Iterable[str] = ()
 ) -> Evidence | UnsetType:
-    """Return what is kept of a failure; UNSET if there is nothing.
+    """Return the evidence of a failure; UNSET if there is none.
 
     `fault` is what an agent reports by itself; `raised` what its code did not expect: that has a traceback.
     """

@@ -28,12 +28,12 @@ logger = logging.getLogger(__name__)
 class Lost(Exception):
     """A request was not answered because its process died or is blocked.
 
-    `guilty` is whether the request's own code ran then; None if no request's code did.
+    `caused_crash` is whether the request's own code ran then; None if no request's code did.
     """
 
-    def __init__(self, why: str, *, guilty: bool | None) -> None:
+    def __init__(self, why: str, *, caused_crash: bool | None) -> None:
         super().__init__(why)
-        self.guilty = guilty
+        self.caused_crash = caused_crash
 
 
 class Performer:
@@ -76,7 +76,7 @@ class Performer:
                 return None
             self.used_up = True
             self.kill("it was blocked")
-            raise Lost("it blocked its process", guilty=True) from None
+            raise Lost("it blocked its process", caused_crash=True) from None
         finally:
             self._calls.pop(number, None)
         return reply
@@ -103,23 +103,23 @@ class Performer:
             self._seen, self._since = seen, now
         return now - self._since
 
-    def set_apart(self) -> None:
+    def quarantine(self) -> None:
         """Leave the process to the request that blocks it; its other requests are lost."""
         self.open = False
-        guilty, _ = self._seen
-        if guilty not in self._calls:  # its request was answered, but left code that still runs
+        culprit, _ = self._seen
+        if culprit not in self._calls:  # its request was answered, but left code that still runs
             self.kill("its process is blocked")
             return
         with suppress(OSError):  # the process may have just ended
             os.setpriority(os.PRIO_PROCESS, self.process, 19)
-        self._lose("its process is blocked", but=guilty, guilty=guilty)
+        self._lose("its process is blocked", but=culprit, culprit=culprit)
 
-    def lives(self) -> bool:
+    def is_alive(self) -> bool:
         """Return whether it takes requests; the requests of an ended process are lost."""
         if self.process:
             ended, status = os.waitpid(self.process, os.WNOHANG)
             if ended:
-                self._bury(status, "its process died")
+                self._reap(status, "its process died")
         return self.open
 
     def kill(self, why: str) -> None:
@@ -127,13 +127,13 @@ class Performer:
         if self.process:
             os.kill(self.process, signal.SIGKILL)
             _, status = os.waitpid(self.process, 0)
-            self._bury(status, why)
+            self._reap(status, why)
 
-    def _bury(self, status: int, why: str) -> None:
+    def _reap(self, status: int, why: str) -> None:
         self.open, self.process = False, 0
         code = os.waitstatus_to_exitcode(status)
-        guilty, _ = self.mark.read()
-        self._lose(f"{why} ({signal.Signals(-code).name if code < 0 else code})", guilty=guilty)
+        culprit, _ = self.mark.read()
+        self._lose(f"{why} ({signal.Signals(-code).name if code < 0 else code})", culprit=culprit)
 
     async def closed(self) -> None:
         """Wait until the line to an ended process is closed."""
@@ -143,11 +143,11 @@ class Performer:
             await writer.wait_closed()
         await self._listening
 
-    def _lose(self, why: str, *, guilty: int, but: int = 0) -> None:
-        known = guilty in self._calls
+    def _lose(self, why: str, *, culprit: int, but: int = 0) -> None:
+        known = culprit in self._calls
         for number, call in list(self._calls.items()):
             if number != but and not call.done():
-                call.set_exception(Lost(why, guilty=number == guilty if known else None))
+                call.set_exception(Lost(why, caused_crash=number == culprit if known else None))
 
 
 def _fork(
@@ -212,8 +212,8 @@ class Performers:
                     self._come_back = True  # the last observation is too old
                 self._come_back = self._come_back and not performer_of.used_up
                 self._troubled_until = time.monotonic() + conf.PERFORMERS_KEPT_S
-                unexplained += lost.guilty is None
-                if lost.guilty or unexplained > conf.MAX_UNEXPLAINED_DEATHS:
+                unexplained += lost.caused_crash is None
+                if lost.caused_crash or unexplained > conf.MAX_UNEXPLAINED_DEATHS:
                     return self._agent.failed(request, str(lost)).dump()
                 logger.warning("another process goes on with it: %s", lost)
                 # its call may have been made
@@ -241,7 +241,7 @@ class Performers:
     def tidy(self) -> None:
         """Remove ended processes; idle ones end by themselves."""
         for pool in self._performers.values():
-            pool[:] = [child for child in pool if child.lives()]
+            pool[:] = [child for child in pool if child.is_alive()]
 
     async def _look(self) -> None:
         """Monitor the processes while they have requests."""
@@ -250,7 +250,7 @@ class Performers:
             for pool in self._performers.values():
                 for child in pool:
                     if child.open and child.blocked_for() > conf.PERFORMER_BLOCKED_AFTER_S:
-                        child.set_apart()
+                        child.quarantine()
                         self._apart.append(child)
             # each uses a place of the agent's window: if they do not recover, only the first may use
             # up its time

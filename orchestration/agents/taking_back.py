@@ -1,4 +1,4 @@
-"""Call agents' actions from a command, to take back what no task stands for any more."""
+"""Call agents' actions from a command, to undo effects whose task is lost."""
 
 import asyncio
 from collections.abc import Sequence
