@@ -19,7 +19,7 @@ class Debounce:
     def __init__(self) -> None:
         self._since: dict[str, float] = {}
 
-    def of(self, seen: Iterable[str], patience: float) -> set[str]:
+    def persisting(self, seen: Iterable[str], patience: float) -> set[str]:
         """Return the keys that were in every `seen` for at least `patience` seconds."""
         now = clock.steady()
         self._since = {key: self._since.get(key, now) for key in seen}

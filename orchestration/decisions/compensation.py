@@ -93,7 +93,7 @@ def shows_effect(outcome: str, in_doubt: bool | None) -> bool:
     return outcome in {Outcome.DONE, Outcome.UNKNOWN} or bool(in_doubt)
 
 
-def finds_out(step: StepView, generation: int) -> bool:
+def will_reveal_effect(step: StepView, generation: int) -> bool:
     """Return whether the next try of a step will find an effect under a generation of its key."""
     return step.state in GOES_ON and generation == step.generation
 
@@ -117,7 +117,7 @@ def late_effect(
     generation: int,
     undoing: bool,
 ) -> LateEffect | None:
-    """Return the late effect of a step under a generation of its key, if that counts nowhere.
+    """Return the late effect of a step under a generation of its key, if no task state accounts for it.
 
     Without a result it only may have happened. Its undo can be sent if the step was cancelled, its
     task is being undone, or was, and the one undo of the step was not sent yet.
@@ -155,7 +155,7 @@ def _request_of_undo(
 def _is_uncounted(
     step: StepView, done: StepView, undo: StepView | None, request: Mapping[str, Any] | None
 ) -> bool:
-    """Return whether an effect that shows late counts nowhere: no state of the task stands for it.
+    """Return whether no task state accounts for an effect that shows late.
 
     `done` is as for `_request_of_undo`, which returned `request`; without a result it may have
     happened. `undo` is the undo step, if there is one.

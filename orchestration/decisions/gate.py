@@ -23,7 +23,7 @@ from .backoff import doubled, refilled
 
 GROWTH = 4  # times as many requests at each level of the recovery
 PROBES = 3  # that fail, one after the other, before the next pause: one may have had bad luck
-BEHIND = 10  # probes that a step with a trouble of its own is sent later than its turn
+BEHIND = 10  # probes by which a step that failed for its own reason is sent later than its turn
 EVERYBODY = 0.2  # share of requests put off by the service (Retry-After) that means all of them
 WINDOW = 10.0  # seconds, beside the time that an attempt may take, that health looks back on ...
 SLOTS = 20  # ... in this number of parts
@@ -51,7 +51,7 @@ class Limits:
 
 
 class Slot(NamedTuple):
-    """What came of the requests sent in a part of the window that begins at `start`.
+    """Results of the requests sent in a part of the window that begins at `start`.
 
     `asked` are those that the service put off, by Retry-After.
     """
@@ -156,7 +156,7 @@ def observe(
     return _opened(gate, limits, now) if ill else gate
 
 
-def unasked(gate: GateView, now: float) -> GateView:
+def after_idle(gate: GateView, now: float) -> GateView:
     """Return the gate once nothing waits for it: there is no backlog to let through step by step."""
     return _closed(gate, now) if gate.state == GateState.RECOVERING else gate
 

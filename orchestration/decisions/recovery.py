@@ -80,7 +80,7 @@ class GiveUp:
 
 @dataclass(frozen=True, kw_only=True)
 class Undo:
-    """Have the whole task undone."""
+    """Undo the whole task."""
 
     failure_count: int
 

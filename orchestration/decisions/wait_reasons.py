@@ -11,7 +11,7 @@ FAILED = "too many calls failed"
 
 
 class Reason(StrEnum):
-    """What keeps a pending step from being claimed."""
+    """Why a pending step is not claimed."""
 
     HOLD = "hold"  # on its task, or on it in every task
     AGENT_HOLD = "agent_hold"  # on its agent, or on everything
@@ -29,7 +29,7 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class AgentFacts:
-    """What decides whether steps of an agent are claimed.
+    """The facts that decide whether steps of an agent are claimed.
 
     `hold` says who holds the agent, or everything, and why; it is `unserved` where that is for want
     of a worker. `rate_at` is when its rate lets the next request through, if that has to wait.

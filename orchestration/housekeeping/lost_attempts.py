@@ -30,7 +30,7 @@ def expire(sweep: Sweep) -> None:
     """
     silent_workers = heartbeat.silent(conf.WORKER_DEAD_AFTER_S - LOOKED)
     seen = {worker.instance: worker.seen_at for worker in silent_workers}
-    for worker in sorted(sweep.memory.of("silent", Silence).of(seen, LOOKED)):
+    for worker in sorted(sweep.memory.of("silent", Silence).persisting(seen, LOOKED)):
         try:
             held = queues.held_by(worker)
         except queues.Unreachable:

@@ -103,7 +103,7 @@ def look(
     quiet = jump.ago if jump else float("inf")  # seconds for which the clock has been reliable
     reports = [
         *blocked(_lasting(blocking(), locking or Debounce())),
-        *_no_workers(absent.of(_unserved(alive), patience)),
+        *_no_workers(absent.persisting(_unserved(alive), patience)),
         *_stepped_back(alive),
         *_paused(now),
         *_undeclared(),
@@ -140,7 +140,7 @@ MONITOR = Duty(name="monitor the engine", run=_monitor, every=conf.DUTY_INTERVAL
 def _lasting(sessions: Sequence[Blocking], locking: Debounce) -> list[Blocking]:
     """Return the sessions whose transaction has held locks for too long."""
     transactions = [session.transaction for session in sessions]
-    lasting = locking.of(transactions, conf.BLOCKING_ALERT_AFTER_S)
+    lasting = locking.persisting(transactions, conf.BLOCKING_ALERT_AFTER_S)
     return [session for session in sessions if session.transaction in lasting]
 
 
@@ -216,7 +216,7 @@ def _late_audits(late: Debounce) -> list[AlertReport]:
             title=f"Audit: no {name} run ends",
             detail=f"{details[name]} See the log of the audit's worker.",
         )
-        for name in sorted(late.of(details, conf.LATE_AUDIT_ALERT_AFTER_S))
+        for name in sorted(late.persisting(details, conf.LATE_AUDIT_ALERT_AFTER_S))
     ]
 
 

@@ -68,7 +68,7 @@ def abort(operation_id: int, *, actor: str, reason: str = "") -> Refusal | None:
     operation.state = OperationState.ABORTED
     operation.save(update_fields=["state"])
     recount(operation)
-    limits.give_back(operation)
+    limits.refund_unused(operation)
     record_event(operation, what, actor, reason)
     close_approval_request(operation)
     return None

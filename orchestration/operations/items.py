@@ -187,8 +187,8 @@ def frozen_money(operation: Operation) -> dict[str, int]:
     return _calls(Act(operation.act), items, {"operation": operation.id})[1]
 
 
-def says_of_money(operation: Operation) -> str:
-    """Return that an operation says of steps that move money that they were done by hand, if so."""
+def money_warning(operation: Operation) -> str:
+    """Return a warning if the operation marks steps that move money as done by hand."""
     if operation.act != Act.BY_HAND:
         return ""
     agents = [name for name, agent in registry.agents.items() if agent.moves_money]

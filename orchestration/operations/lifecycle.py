@@ -16,7 +16,7 @@ from ..people.person import Person
 from . import rights
 from .counters import recount
 from .events import close_approval_request, record_event, request_approval
-from .items import SelectedTasks, freeze, frozen_money, preview_figures, says_of_money
+from .items import SelectedTasks, freeze, frozen_money, money_warning, preview_figures
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,7 +129,7 @@ def confirm(
 def _beyond(operation: Operation, actor: Person) -> str:
     """Return why a frozen operation is more than one person may do alone, empty if it is not."""
     day = limits.day_of(actor, lock=True)
-    return says_of_money(operation) or day.excess(operation.waiting, operation.money)
+    return money_warning(operation) or day.excess(operation.waiting, operation.money)
 
 
 def _require(condition: bool, otherwise: Refusal) -> None:

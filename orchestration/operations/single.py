@@ -38,7 +38,7 @@ class NotShown(payload_schemas.Invalid):
 
 
 def resubmit(step: Step, *, attempt: int, actor: Person, reason: str) -> Refusal | None:
-    """Make a step in error pending again as it is; return why not, or None when it was done."""
+    """Make a step in error pending again, unchanged; return why not, or None when it was done."""
     with transaction.atomic():
         refusal = transitions_resubmit.resubmit(
             step.id, attempt=attempt, actor=actor.name, reason=reason

@@ -108,8 +108,8 @@ def count(
     SoloAct.objects.create(account=account, items=items, money=dict(money), operation=operation)
 
 
-def give_back(operation: Operation) -> None:
-    """Count only what was done of an operation that is aborted."""
+def refund_unused(operation: Operation) -> None:
+    """Release the limit that an aborted operation did not use."""
     acts = SoloAct.objects.filter(operation=operation)
     done = operation.sent + operation.fixed + operation.again + operation.other
     if done:

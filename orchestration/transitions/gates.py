@@ -9,7 +9,7 @@ from django.db import DatabaseError, transaction
 
 from ..alerting import alerts
 from ..database import clock, prepared, sql
-from ..decisions.gate import GateView, Limits, Slot, again_at, unasked
+from ..decisions.gate import GateView, Limits, Slot, after_idle, again_at
 from ..decisions.progress import Refusal
 from ..models import Event, Hold, Policy
 from ..models.alert import Severity
@@ -183,7 +183,7 @@ def close_unasked() -> int:
     gates = lock_gates([agent for (agent,) in sql.run(UNASKED, {})])
     now = clock.database_now().timestamp()
     for gate in gates.values():
-        gate.view = unasked(gate.view, now)
+        gate.view = after_idle(gate.view, now)
     write(gates.values())
     return len(gates)
 

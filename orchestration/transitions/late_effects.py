@@ -8,10 +8,10 @@ from ..alerting import alerts
 from ..decisions.compensation import (
     UNUSED,
     LateEffect,
-    finds_out,
     late_effect,
     proven,
     shows_effect,
+    will_reveal_effect,
 )
 from ..decisions.progress import StepPlan, StepView
 from ..messaging.messages import Reply
@@ -49,7 +49,7 @@ def detect_late_effects(
         if change is None or step is None or not shows_effect(reply.outcome, reply.in_doubt):
             continue
         generation = reply.generation or step.generation
-        if finds_out(step, generation):
+        if will_reveal_effect(step, generation):
             if reply.outcome != Outcome.DONE and not step.in_doubt and _was_in_doubt(reply):
                 continue  # that was known, and settled since under the same key
             shown = proven(step)

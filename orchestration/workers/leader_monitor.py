@@ -56,7 +56,7 @@ def look(name: str, absent: Debounce, *, patience: float = conf.LEASE_S) -> bool
     ((led, swept),) = sql.run(LED, {"name": name, "longest": longest, "late": late}) or ((0, 0),)
     no_leader, not_swept = reports = _reports(name)
     present = [no_leader] if not led else [not_swept] if not swept else []
-    lasting = absent.of([report.fingerprint for report in present], patience)
+    lasting = absent.persisting([report.fingerprint for report in present], patience)
     for report in reports:
         if report not in present:
             alerts.close(report.fingerprint)

@@ -243,7 +243,7 @@ class Store:
         view, task = row.view, self.tasks[row.view.task]
         if not compensation.shows_effect(outcome, in_doubt):
             return
-        if compensation.finds_out(view, generation):
+        if compensation.will_reveal_effect(view, generation):
             if outcome != Outcome.DONE and not view.in_doubt and attempt in row.doubtful:
                 return  # that was known, and settled since under the same key
             row.view = compensation.proven(view)

@@ -86,11 +86,11 @@ class TestWorkers:
         times = iter([0.0, 6.0, 12.0, 18.0, 24.0])
         monkeypatch.setattr("orchestration.database.clock.steady", lambda: next(times))
         absent = Debounce()
-        assert absent.of({"a"}, 10) == set()
-        assert absent.of({"a", "b"}, 10) == set()
-        assert absent.of({"a"}, 10) == {"a"}
-        assert absent.of(set(), 10) == set()
-        assert absent.of({"a", "b"}, 10) == set()
+        assert absent.persisting({"a"}, 10) == set()
+        assert absent.persisting({"a", "b"}, 10) == set()
+        assert absent.persisting({"a"}, 10) == {"a"}
+        assert absent.persisting(set(), 10) == set()
+        assert absent.persisting({"a", "b"}, 10) == set()
 
 
 class TestLeader:

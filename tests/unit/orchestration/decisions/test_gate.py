@@ -8,6 +8,7 @@ from orchestration.decisions.gate import (
     GateView,
     Limits,
     Observation,
+    after_idle,
     again_at,
     answered_since,
     excuses,
@@ -15,7 +16,6 @@ from orchestration.decisions.gate import (
     room,
     sent,
     share_failed,
-    unasked,
 )
 
 LIMITS = Limits(
@@ -169,8 +169,8 @@ def test_outcomes_sent_before_a_recovery_level_are_ignored():
 
 
 def test_recovery_without_waiting_steps_ends():
-    assert unasked(recovering(), 7).state == "closed"
-    assert unasked(opened(), 7) == opened()
+    assert after_idle(recovering(), 7).state == "closed"
+    assert after_idle(opened(), 7) == opened()
 
 
 def test_retry_after_delays_one_step_unless_it_is_for_all():
