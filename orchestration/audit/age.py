@@ -1,4 +1,4 @@
-"""Find out whether the audits that should run by themselves do end."""
+"""Check that scheduled audits end."""
 
 from ..database import sql
 

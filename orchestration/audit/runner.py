@@ -82,7 +82,7 @@ class AuditResult:
 
 
 def due() -> bool:
-    """Whether the next run by itself is due."""
+    """Return whether the next scheduled run is due."""
     return any(any(row) for row in sql.run(DUE, {}))
 
 
@@ -180,7 +180,7 @@ class _Finding:
             self._applications(Scope.ALL)
 
     def sorted(self) -> list[Violation]:
-        """Return what was found, in order."""
+        """Return the violations, in order."""
         return sorted(
             self.violations,
             key=lambda violation: (violation.invariant, violation.reference, violation.problem),

@@ -1,4 +1,4 @@
-"""What is wrong with what applications declare, a sentence each: for the system checks.
+"""Problems of applications' declarations, for the system checks.
 
 Nothing here runs a task, or reads the database: what is found must be found before anything starts.
 """

@@ -1,4 +1,4 @@
-"""What is wrong with an agent: its actions, its address, and the first values of its policy."""
+"""Problems of an agent: its actions, its address, and the first values of its policy."""
 
 import inspect
 import math
@@ -122,7 +122,7 @@ def _policy(policy: Any) -> Iterable[Problem]:
 
 
 def _expected(field: "models.Field[Any, Any]", value: Any) -> str:
-    """Return what a value has to be, if it is not that."""
+    """Return the requirement that a value does not meet, or ""."""
     if value is None:
         return "" if field.null else "give it a value, or leave it out"
     if field.choices:

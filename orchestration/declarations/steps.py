@@ -1,4 +1,4 @@
-"""What is wrong with a step: by itself, and with the action that it calls."""
+"""Problems of a step: its own, and those with the action that it calls."""
 
 import inspect
 from collections.abc import Iterable, Mapping, Sequence

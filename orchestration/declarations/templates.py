@@ -1,4 +1,4 @@
-"""What is wrong with the templates of requests."""
+"""Problems of the templates of requests."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any

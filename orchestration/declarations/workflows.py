@@ -1,4 +1,4 @@
-"""What is wrong with a workflow: its steps, their order, and what they take."""
+"""Problems of a workflow: its steps, their order, and their inputs."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter

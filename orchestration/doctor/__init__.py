@@ -1,4 +1,4 @@
-"""What `manage.py doctor` looks at: database and roles, Redis, processes, each with its checks.
+"""The subjects of `manage.py doctor`: database and roles, Redis, processes, each with its checks.
 
 Here belongs what is wrong with a configuration before it costs anything. What goes wrong while tasks
 run is an alert (`monitoring`, `supervision`), and what is wrong with declarations a system check

@@ -178,7 +178,7 @@ def durability(database: Database) -> Iterator[CheckMessage]:
 
 @subject.check
 def autovacuum(database: Database) -> Iterator[CheckMessage]:
-    """Check that tables are vacuumed by themselves: queues turn over all their rows."""
+    """Check that autovacuum is on: queues turn over all their rows."""
     for name in ("autovacuum", "track_counts"):
         if database.settings[name] == "off":
             yield Error(

@@ -26,7 +26,7 @@ class Processes:
 
 
 def gather() -> Processes:
-    """Read who is alive; whether the database is away, or empty, is another subject."""
+    """Read the living processes; whether the database is unavailable, or empty, is another subject."""
     try:
         now, alive = clock.database_now(), heartbeat.alive()
         led = leaders(now)

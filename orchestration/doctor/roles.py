@@ -53,7 +53,7 @@ class Roles:
 
 
 def gather() -> Roles:
-    """Read the roles; whether the database is away, or empty, is another subject."""
+    """Read the roles; whether the database is unavailable, or empty, is another subject."""
     try:
         rows = sql.run(ROLES, {"functions": list(database_rights.FUNCTIONS)})
     except DatabaseError as error:

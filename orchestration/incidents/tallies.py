@@ -191,7 +191,7 @@ def _stand_ins(cause: Cause) -> tuple[Cause, Cause]:
 
 
 def _recorded_as(cause: Cause, crowd: Mapping[tuple[str, ...], Mapping[str, int]]) -> Cause:
-    """Return a new cause, or what stands for it among those that are there: a number for each code."""
+    """Return a new cause, or its stand-in if its code, or its step, has too many causes already."""
     codes = crowd.get(cause.of_step, {})
     of_code, of_step = _stand_ins(cause)
     if cause.code in codes:

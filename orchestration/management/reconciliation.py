@@ -108,7 +108,7 @@ def _adopt(findings: Findings, done: Reconciled) -> None:
 
 
 def _doubt(findings: Findings, moment: datetime, done: Reconciled, actor: str) -> None:
-    """Have steps go on as ones that may have been done, those in error too."""
+    """Continue steps as in doubt, also those in error."""
     done.doubted += len(findings.steps)
     for batch in _batches(list(findings.steps.items())):
         doubt(dict(batch), moment, actor=actor, reason=REASON)

@@ -1,4 +1,4 @@
-"""What an installation needs for a load: a calculation from measured costs, without any database.
+"""The needs of an installation for a load, calculated from measured costs, without a database.
 
 `MEASURED` is printed by `make size`: run it on your machine, and compare.
 """
@@ -103,7 +103,7 @@ class Size:
 
 
 def size(load: Load, costs: Costs = MEASURED) -> Size:
-    """Return what a load takes."""
+    """Return the size of an installation for a load."""
     agents = load.agents or load.steps
     allowed = math.inf if load.calls_per_second is None else load.calls_per_second
     rate = min(load.tasks_per_second, allowed * agents / load.steps)

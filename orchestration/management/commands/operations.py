@@ -147,7 +147,7 @@ class Command(BaseCommand):
         self._stands(operation, as_json=options["json"])
 
     def _stands(self, operation_id: int, *, as_json: bool, wait: bool = False) -> None:
-        """Say how an operation stands, once it has ended if `wait`; fail if anything of it did."""
+        """Print the progress of an operation, with `wait` once it has ended; fail if an item failed."""
         row = operation_by_id(operation_id)
         if row is None:
             raise CommandError(f"unknown operation {operation_id}")

@@ -139,7 +139,7 @@ class Command(BaseCommand):
         }
 
     def _wait(self, workflow: str, reference: str, *, seconds: float, **_: Any) -> Any:
-        """Return the state of a task once it goes no further by itself."""
+        """Return the state of a task once it has ended or stopped in error."""
         self._known(registry.workflows, "workflow", workflow)
         deadline = time.monotonic() + seconds
         while (status := progress(workflow, reference)) is None or status.state in LIVE_TASK_STATES:
