@@ -56,7 +56,9 @@ class LettersPage:
 
 def letters(filters: DeadLetterFilter, *, personal: bool, limit: int = PAGE) -> LettersPage:
     """Return the newest dead letters that match; `personal`: with personal data."""
-    rows = [row for kind in filters.kinds for row in of_kind(kind, filters, limit, personal=personal)]
+    rows = [
+        row for kind in filters.kinds for row in of_kind(kind, filters, limit, personal=personal)
+    ]
     rows.sort(key=lambda row: row.since, reverse=True)
     return LettersPage(
         now=clock.database_now(), rows=rows[:limit], total=actions.count(filters, CAP + 1)
