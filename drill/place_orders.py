@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
+from typing import Any
 from uuid import uuid4
 
 import django
@@ -22,6 +23,28 @@ MOST = 5  # times `count`: the limit while too few orders are open
 RETRY = 0.2  # seconds until an order is sent again
 
 
+def _place(product: Any, card: str, *, again: bool) -> str:
+    """Place an order; print its id, and return it."""
+    from orders.lifecycle.message import Address, Line, Message, fingerprint
+    from orders.lifecycle.placement import confirmation, place
+
+    order = uuid4()
+    message = Message(
+        order=order,
+        email="ada@example.org",
+        address=Address(name="Ada", street="1 Lane", postcode="1", city="Bath", country="GB"),
+        payment_method=card,
+        currency=product.currency,
+        total=2 * product.price,
+        lines=[Line(sku=product.sku, name=product.name, unit_price=product.price, quantity=2)],
+        confirmation=confirmation(order, "Ada", 2 * product.price, product.currency),
+    )
+    _send(partial(place, message, fingerprint(message.as_json())), again=again)
+    sys.stdout.write(f"{order}\n")  # one write, since threads share the output
+    sys.stdout.flush()
+    return str(order)
+
+
 def main(count: int, card: str, sku: str, flying: int, every: float) -> None:
     """Place `count` orders of two units each, paid by `card`, and more until `flying` are open."""
     django.setup()
@@ -29,29 +52,14 @@ def main(count: int, card: str, sku: str, flying: int, every: float) -> None:
 
     from orchestration.models import Task
     from orchestration.states import LIVE_TASK_STATES
-    from orders.lifecycle.message import WORKFLOW, Address, Line, Message, fingerprint
-    from orders.lifecycle.placement import confirmation, place
+    from orders.lifecycle.message import WORKFLOW
     from orders.models import Product
 
     product = Product.objects.filter(**({"sku": sku} if sku else {})).order_by("sku").first()
     assert product, "the shop has no products"
 
     def place_one() -> str:
-        order = uuid4()
-        message = Message(
-            order=order,
-            email="ada@example.org",
-            address=Address(name="Ada", street="1 Lane", postcode="1", city="Bath", country="GB"),
-            payment_method=card,
-            currency=product.currency,
-            total=2 * product.price,
-            lines=[Line(sku=product.sku, name=product.name, unit_price=product.price, quantity=2)],
-            confirmation=confirmation(order, "Ada", 2 * product.price, product.currency),
-        )
-        _send(partial(place, message, fingerprint(message.as_json())), again=bool(every))
-        sys.stdout.write(f"{order}\n")  # one write, since threads share the output
-        sys.stdout.flush()
-        return str(order)
+        return _place(product, card, again=bool(every))
 
     def place_some(number: int) -> list[str]:
         try:

@@ -93,9 +93,7 @@ class Cancel:
 Decision = Retry | GiveUp | Undo | Cancel
 
 
-def decide(  # noqa: PLR0911 - a table of cases, read from top to bottom
-    thresholds: Thresholds, failure: Failure, chance: float
-) -> Decision:
+def decide(thresholds: Thresholds, failure: Failure, chance: float) -> Decision:
     """Return what follows a failure.
 
     The wait doubles with each failure up to the cap; `chance` in [0, 1) spreads it over the upper
@@ -136,6 +134,13 @@ def decide(  # noqa: PLR0911 - a table of cases, read from top to bottom
         return Retry(
             failure_count=count, extended_waits=failure.extended_waits, wait=wait, isolated=isolated
         )
+    return _past_threshold(thresholds, failure, chance, backward=backward)
+
+
+def _past_threshold(
+    thresholds: Thresholds, failure: Failure, chance: float, *, backward: bool
+) -> Decision:
+    count = failure.failure_count + 1
     if backward or thresholds.past_threshold == PastThreshold.ERROR:
         return GiveUp(failure_count=count)
     if thresholds.past_threshold == PastThreshold.UNDO:

@@ -92,16 +92,10 @@ def confirm(
     try:
         with transaction.atomic():
             operation = _locked(operation_id)
-            if operation is None or operation.state != OperationState.DRAFT:
-                return Refusal.CHANGED
-            if operation.forced != chosen.forced:
-                return Refusal.CHANGED  # what was shown is not what would be done
-            if not actor.may(*rights.needed(Act(operation.act), forced=operation.forced)):
-                return Refusal.NOT_PERMITTED
+            if operation is None or (refusal := _refused(operation, chosen, actor)):
+                return refusal if operation else Refusal.CHANGED
             eligible = operation.preview["eligible"]
             seen = eligible if chosen.most is None else min(chosen.most, eligible)
-            if eligible + sum(operation.preview["skipped"].values()) > conf.MAX_OPERATION_ITEMS:
-                return Refusal.TOO_MANY
             operation.sample, operation.result = sample, terms.result
             freeze(operation, chosen)
             recount(operation)
@@ -124,6 +118,19 @@ def confirm(
     except _RolledBack as undone:
         return undone.why
     return None
+
+
+def _refused(operation: Operation, chosen: SelectedTasks, actor: Person) -> Refusal | None:
+    """Return why a dry run cannot be confirmed, or None when it can."""
+    if operation.state != OperationState.DRAFT:
+        return Refusal.CHANGED
+    if operation.forced != chosen.forced:
+        return Refusal.CHANGED  # what was shown is not what would be done
+    if not actor.may(*rights.needed(Act(operation.act), forced=operation.forced)):
+        return Refusal.NOT_PERMITTED
+    counts = operation.preview
+    too_many = counts["eligible"] + sum(counts["skipped"].values()) > conf.MAX_OPERATION_ITEMS
+    return Refusal.TOO_MANY if too_many else None
 
 
 def _beyond(operation: Operation, actor: Person) -> str:

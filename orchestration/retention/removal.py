@@ -90,10 +90,10 @@ def remove_due(seconds: float) -> int:
     at_work, failed = policies, dict[RetentionPolicy, Exception]()
     total = 0
 
-    def remove_batch(some: Sequence[RetentionPolicy]) -> int:
+    def remove_batch(part: Sequence[RetentionPolicy]) -> int:
         nonlocal total
-        total += sum(_remove_batch(policy, now) for policy in some)
-        return len(some)
+        total += sum(_remove_batch(policy, now) for policy in part)
+        return len(part)
 
     while at_work:
         batches.bisect(at_work, remove_batch, failed.__setitem__, apart=True, patience=len(at_work))

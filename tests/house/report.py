@@ -93,7 +93,7 @@ def of_shape(texts: dict[str, str], before: dict[str, int]) -> Iterator[Row]:
     parsed = shape.trees(texts)
     longest = max(shape.functions(parsed), key=lambda place: place.lines)
     where = f"{longest.path}:{longest.line} {longest.name}"
-    yield Row(name="longest function, lines", value=longest.lines, details=(where,))
+    yield Row(name="longest function, lines", value=longest.lines, limit=50, details=(where,))
     nameless = [f"{place.path}:{place.line} {place.name}" for place in shape.nameless(parsed)]
     yield Row(name="names that name nothing", value=len(nameless), limit=0, details=tuple(nameless))
     for name, counted in (("engine, lines", shape.engine), ("product, lines", shape.product)):

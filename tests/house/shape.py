@@ -46,8 +46,8 @@ def _bound(node: ast.AST) -> Iterator[str]:
     match node:
         case ast.Name(id=name, ctx=ast.Store()) | ast.arg(arg=name):
             yield name
-        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
-            yield name
+        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+            yield name  # not classes: `Found` is one that projects import
         case ast.keyword(arg=str(name)) | ast.alias(asname=str(name)):
             yield name
 

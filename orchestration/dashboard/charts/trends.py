@@ -26,65 +26,49 @@ def charts(seen: Trends) -> list[Chart]:
     """Return the charts of a range, the most important first."""
     moments = [timezone.localtime(start) for start in seen.starts]
     points = seen.tasks
+
+    def series(name: str, kind: str, field: str = "") -> Series:
+        return Series(
+            name=name, kind=kind, values=[getattr(point, field or name) for point in points]
+        )
+
+    def of_gates(field: str) -> list[Series]:
+        return [
+            Series(
+                name=agent,
+                kind=shade(seen, agent),
+                values=[getattr(point, field) if point else None for point in gate],
+            )
+            for agent, gate in seen.gates.items()
+        ]
+
     return [
         chart(
             f"Tasks per {seen.range.per}",
             moments,
             COUNTS,
             stacked=[
-                Series(name="processed", kind="done", values=[point.processed for point in points]),
-                Series(name="undone", kind="undone", values=[point.undone for point in points]),
-                Series(name="in error", kind="error", values=[point.errors for point in points]),
+                series("processed", "done"),
+                series("undone", "undone"),
+                series("in error", "error", "errors"),
             ],
-            lines=[
-                Series(name="created", kind="created", values=[point.created for point in points])
-            ],
+            lines=[series("created", "created")],
             wide=True,
         ),
         chart(
             "Duration of tasks",
             moments,
             LENGTHS,
-            lines=[
-                Series(name="p95", kind="p95", values=[point.p95 for point in points]),
-                Series(name="p50", kind="p50", values=[point.p50 for point in points]),
-            ],
+            lines=[series("p95", "p95"), series("p50", "p50")],
         ),
         chart(
             f"Failed attempts per {seen.range.per}",
             moments,
             COUNTS,
-            stacked=[
-                Series(name="failed", kind="failed", values=[point.failed for point in points]),
-                Series(name="rejected", kind="error", values=[point.rejected for point in points]),
-            ],
+            stacked=[series("failed", "failed"), series("rejected", "error")],
         ),
-        chart(
-            "Oldest waiting step",
-            moments,
-            LENGTHS,
-            lines=[
-                Series(
-                    name=agent,
-                    kind=shade(seen, agent),
-                    values=[point.oldest if point else None for point in gate],
-                )
-                for agent, gate in seen.gates.items()
-            ],
-        ),
-        chart(
-            "Window in use",
-            moments,
-            SHARES,
-            lines=[
-                Series(
-                    name=agent,
-                    kind=shade(seen, agent),
-                    values=[point.full if point else None for point in gate],
-                )
-                for agent, gate in seen.gates.items()
-            ],
-        ),
+        chart("Oldest waiting step", moments, LENGTHS, lines=of_gates("oldest")),
+        chart("Window in use", moments, SHARES, lines=of_gates("full")),
     ]
 
 

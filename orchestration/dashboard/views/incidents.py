@@ -13,7 +13,13 @@ from ...incidents import actions
 from ...models import Incident
 from ...operations import summary
 from ...queries import incidents as incidents_queries
-from ...queries.incidents import action_on_incident, assignable, incident_by_id, incident_detail
+from ...queries.incidents import (
+    IncidentDetail,
+    action_on_incident,
+    assignable,
+    incident_by_id,
+    incident_detail,
+)
 from ..charts.sparkline import by_hour, hours
 from ..forms.incidents import Assign, Finder, Mute, Note, Seen
 from .live import live
@@ -83,6 +89,29 @@ def incident(request: HttpRequest, incident_id: int) -> HttpResponse:
     return _page(request, incident_id)
 
 
+def _forms(
+    request: HttpRequest, detail: IncidentDetail, failed: forms.Form | None
+) -> dict[str, Any]:
+    """Return what the user may do with an incident, and the forms for it."""
+    user = user_of(request)
+    people = assignable() if user.has_perm(ACKNOWLEDGE) else []
+    seen = {"seen": detail.seen}
+    assign = Assign(
+        initial={**seen, "to": detail.incident.assignee_id}, people=people, auto_id="assign_%s"
+    )
+    return {
+        "may": {
+            "handle": user.has_perm(ACKNOWLEDGE),
+            "mute": user.has_perm(MUTE),
+            "resubmit": user.has_perm(RESUBMIT),
+            "retry": user.has_perms([RESUBMIT, BULK]),
+        },
+        "note_form": failed if isinstance(failed, Note) else Note(auto_id="note_%s"),
+        "assign_form": failed if isinstance(failed, Assign) else assign,
+        "mute_form": failed if isinstance(failed, Mute) else Mute(initial=seen, auto_id="mute_%s"),
+    }
+
+
 def _page(request: HttpRequest, incident_id: int, failed: forms.Form | None = None) -> HttpResponse:
     ever = request.GET.get("who") == "ever"
     before = request.GET.get("before", "")
@@ -93,13 +122,7 @@ def _page(request: HttpRequest, incident_id: int, failed: forms.Form | None = No
             before=int(before) if before.isdecimal() and len(before) < 19 else None,
         )
     )
-    user = user_of(request)
-    people = assignable() if user.has_perm(ACKNOWLEDGE) else []
     redactors = redactors_for(request, (step.task for step in detail.samples))
-    seen = {"seen": detail.seen}
-    assign = Assign(
-        initial={**seen, "to": detail.incident.assignee_id}, people=people, auto_id="assign_%s"
-    )
     context = {
         "now": detail.now,
         "detail": detail,
@@ -115,15 +138,7 @@ def _page(request: HttpRequest, incident_id: int, failed: forms.Form | None = No
         ],
         "ever": ever,
         "later": bool(before),
-        "may": {
-            "handle": user.has_perm(ACKNOWLEDGE),
-            "mute": user.has_perm(MUTE),
-            "resubmit": user.has_perm(RESUBMIT),
-            "retry": user.has_perms([RESUBMIT, BULK]),
-        },
-        "note_form": failed if isinstance(failed, Note) else Note(auto_id="note_%s"),
-        "assign_form": failed if isinstance(failed, Assign) else assign,
-        "mute_form": failed if isinstance(failed, Mute) else Mute(initial=seen, auto_id="mute_%s"),
+        **_forms(request, detail, failed),
         "failed": failed,
         "section": "incidents",
         "heading": detail.incident.title,

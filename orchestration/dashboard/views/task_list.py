@@ -99,6 +99,31 @@ def _page(
     )
 
 
+def _choices(
+    request: HttpRequest, search: Search, page: queries_task_list.TaskPage | None
+) -> dict[str, Any]:
+    """Return what can be done with a list: its order, columns, saved views and bulk operations."""
+    user = user_of(request)
+    return {
+        "all_of_them": asking(search_query.with_term(search.tree, WITH, BACKGROUND)),
+        "acts": Act.choices,
+        "query": asking(search.text).removeprefix("?"),
+        "unsorted": page is not None and page.sorted_by != search.order,
+        "most_sorted": f"{task_order.MOST:,}",
+        "newest_first": asking(search_query.with_term(search.tree, SORT, "")),
+        "columns": columns_of(search, page),
+        "to_choose": columns_to_choose(search),
+        "without_columns": search_query.with_term(search.tree, COLUMNS, ""),
+        "columns_text": search_query.columns_text(search.columns, personal=search.personal),
+        "views": saved_views.saved_views(user, search.text, personal=search.personal),
+        "may": {
+            "bulk": user.has_perm(BULK),
+            "share": user.has_perm(SHARE),
+            "resubmit": user.has_perm(RESUBMIT),
+        },
+    }
+
+
 def _shown(
     request: HttpRequest,
     search: Search,
@@ -109,7 +134,6 @@ def _shown(
     place: queries_task_list.Place | None = None,
     status: int = 400,
 ) -> HttpResponse:
-    user = user_of(request)
     form = Narrowing(initial=search.field_values)
     narrowing = [*map(wording, search.narrowing)]
     context: dict[str, Any] = {
@@ -127,24 +151,9 @@ def _shown(
         "chips": _chips(search),
         "standard_views": STANDARD_VIEWS,
         "left_out": task_filters.left_out(resolved.query) if page else [],
-        "all_of_them": asking(search_query.with_term(search.tree, WITH, BACKGROUND)),
-        "acts": Act.choices,
         "page": page,
         "place": place,
-        "query": asking(search.text).removeprefix("?"),
-        "unsorted": page is not None and page.sorted_by != search.order,
-        "most_sorted": f"{task_order.MOST:,}",
-        "newest_first": asking(search_query.with_term(search.tree, SORT, "")),
-        "columns": columns_of(search, page),
-        "to_choose": columns_to_choose(search),
-        "without_columns": search_query.with_term(search.tree, COLUMNS, ""),
-        "columns_text": search_query.columns_text(search.columns, personal=search.personal),
-        "views": saved_views.saved_views(user, search.text, personal=search.personal),
-        "may": {
-            "bulk": user.has_perm(BULK),
-            "share": user.has_perm(SHARE),
-            "resubmit": user.has_perm(RESUBMIT),
-        },
+        **_choices(request, search, page),
         "section": "tasks",
         "heading": "Tasks",
     }
