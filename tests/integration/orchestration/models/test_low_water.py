@@ -88,14 +88,14 @@ def worked(old_transaction):
 
 @pytest.fixture
 def marks(worked, monkeypatch):
-    """Marks are wanted, but not known yet; they are used as soon as they are."""
+    """Marks are in use, but not known yet; they are used as soon as they are."""
     monkeypatch.setattr(low_water, "COSTLY", 400)
     forget_marks(monkeypatch)
 
 
 def forget_marks(monkeypatch):
     for kind in (AGENTS, PROCESSING):
-        monkeypatch.setattr(kind, "wanted", True)
+        monkeypatch.setattr(kind, "in_use", True)
         monkeypatch.setattr(kind, "_known", {})
         monkeypatch.setattr(kind, "_rest_until", 0.0)
     monkeypatch.setattr(low_water, "LAG_S", 0.0)
@@ -173,7 +173,7 @@ def test_entries_that_are_known_to_be_dead_are_costly_too(monkeypatch):
     forget_marks(monkeypatch)
     monkeypatch.setattr(low_water, "SHARE", 1e-5)
     for _ in range(3):  # the first marks what it passes
-        ((*_, passed),) = prepared.run(AGENTS.lowest, AGENTS.given({"greeter": AGENTS.head}))
+        ((*_, passed),) = prepared.run(AGENTS.lowest, AGENTS.parameters({"greeter": AGENTS.head}))
     assert passed > low_water.COSTLY
     look_for(LAG)
     assert AGENTS.of(["greeter"])["greeter"].turn > 0
@@ -183,11 +183,11 @@ def test_entries_that_are_known_to_be_dead_are_costly_too(monkeypatch):
 
 def test_sweep_reads_few_pages_once_it_has_marks(statistics, marks, monkeypatch):
     monkeypatch.setattr(low_water, "SHARE", 1e-5)
-    monkeypatch.setattr(AGENTS, "wanted", False)
-    monkeypatch.setattr(PROCESSING, "wanted", False)
+    monkeypatch.setattr(AGENTS, "in_use", False)
+    monkeypatch.setattr(PROCESSING, "in_use", False)
     without = read_by_sweep()
-    monkeypatch.setattr(AGENTS, "wanted", True)
-    monkeypatch.setattr(PROCESSING, "wanted", True)
+    monkeypatch.setattr(AGENTS, "in_use", True)
+    monkeypatch.setattr(PROCESSING, "in_use", True)
     for _ in range(3):
         found = read_by_sweep()
     assert {name for name, pages in found.items() if pages > MANY} == set()
@@ -269,7 +269,7 @@ def test_look_that_fails_is_not_repeated_at_once(marks, monkeypatch):
 
 
 def test_nothing_is_asked_where_looks_are_cheap(django_assert_num_queries, monkeypatch):
-    monkeypatch.setattr(AGENTS, "wanted", False)
+    monkeypatch.setattr(AGENTS, "in_use", False)
     monkeypatch.setattr(AGENTS, "_known", {})
     monkeypatch.setattr(AGENTS, "_rest_until", 0.0)
     monkeypatch.setattr(conf, "SLOW_LOOK_S", 0.0)
