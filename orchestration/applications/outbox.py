@@ -42,10 +42,15 @@ class StatusUpdate:
     detail: Mapping[str, Any] = field(default_factory=dict)
 
 
-def write(news: Sequence[StatusUpdate], owned: Collection[UUID] = ()) -> set[str]:
+def write(
+    news: Sequence[StatusUpdate],
+    owned: Collection[UUID] = (),
+    ready: Mapping[int, Mapping[str, Any]] = {},
+) -> set[str]:
     """Write the next messages of locked tasks; return the applications that have new ones.
 
     `owned` are the tasks that have an owner: it gets a message if anything that it sees has changed.
+    `ready` are steps of these that this transaction makes pending, or dispatches, with their requests.
     """
     receivers: set[str] = set()
     by_task: dict[UUID, list[StatusUpdate]] = {}
@@ -60,7 +65,7 @@ def write(news: Sequence[StatusUpdate], owned: Collection[UUID] = ()) -> set[str
             ),
         }
         receivers = {reply_to for (reply_to,) in prepared.run(WRITE, columns)}
-    return receivers | owner_updates.write(owned, by_task) if owned else receivers
+    return receivers | owner_updates.write(owned, by_task, ready) if owned else receivers
 
 
 def write_without_task(submissions: Iterable[Submission], kind: StatusKind) -> None:

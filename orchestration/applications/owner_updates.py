@@ -43,15 +43,18 @@ RETURNING reply_to
 def write(
     tasks: Collection[UUID],
     news: "Mapping[UUID, Sequence[StatusUpdate]]",
+    ready: Mapping[int, Mapping[str, Any]] = {},
     *,
     owner_only: bool = False,
 ) -> set[str]:
     """Write the changes of locked tasks to their owners; return these owners.
 
+    `ready` are their steps that will be pending with these requests (`outbox.write`).
+
     `news` are the messages that the submitting applications get at the same time, by task; with
     `owner_only` they get none.
     """
-    changed = task_status.snapshots(tasks, anyway=news.keys() & set(tasks))
+    changed = task_status.snapshots(tasks, anyway=news.keys() & set(tasks), ready=ready)
     if not changed:
         return set()
     last = [_last(news.get(snapshot.task, ())) for snapshot in changed]

@@ -15,6 +15,7 @@ from ..database import prepared, sql
 from ..decisions.compensation import plan
 from ..decisions.progress import RENAMED, StepView
 from ..models.inbox import SUBMISSIONS
+from ..payloads.text import as_text
 from ..states import Direction, StepState, TaskState
 
 # Uses submission_set_aside and submission_once: the last one of a reference, unless another one waits.
@@ -34,7 +35,7 @@ FINGERPRINT = """
 md5(ROW(replace(t.state, 'processing', 'pending'), t.overdue, t.undo_at, (
     SELECT string_agg(
         CASE
-            WHEN s.process_state IN ('pending', 'processing') THEN ROW(
+            WHEN s.process_state IN ('pending', 'processing') OR %(ready)s::jsonb ? s.id::text THEN ROW(
                 s.failure_count > 0,
                 s.error_code,
                 s.failure_count = 0 AND s.error_code <> '' AND s.process_state = 'pending',
@@ -118,12 +119,22 @@ def progress(workflow: str, reference: str) -> Progress | None:
     return _progress(rows) if rows else None
 
 
-def snapshots(tasks: Collection[UUID], *, anyway: Collection[UUID] = ()) -> list[Snapshot]:
+def snapshots(
+    tasks: Collection[UUID],
+    *,
+    anyway: Collection[UUID] = (),
+    ready: Mapping[int, Mapping[str, Any]] = {},
+) -> list[Snapshot]:
     """Return the progress of locked tasks whose owners have an older version (one statement).
 
-    `anyway` are included although their version may be unchanged.
+    `anyway` are included although their version may be unchanged. `ready` are waiting steps that are
+    shown as pending, with these requests: a claim writes them at the end of its transaction.
     """
-    parameters = {"tasks": [str(task) for task in tasks], "anyway": [str(task) for task in anyway]}
+    parameters = {
+        "tasks": [str(task) for task in tasks],
+        "anyway": [str(task) for task in anyway],
+        "ready": as_text({str(step): request for step, request in ready.items()}),
+    }
     in_order = sorted(prepared.run(SNAPSHOTS, parameters), key=itemgetter(0, STEP_ID))
     return [
         Snapshot(task=task, version=version, progress=_progress([row[2:] for row in rows]))
@@ -174,6 +185,10 @@ FROM orchestration_task t LEFT JOIN orchestration_step s ON s.task_id = t.id
 WHERE t.workflow = %(workflow)s AND t.reference = %(reference)s
 ORDER BY s.id
 """  # noqa: S608 - constant columns
+WHEN_READY = {
+    "process_state": "CASE WHEN %(ready)s::jsonb ? s.id::text THEN 'pending' ELSE s.process_state END",
+    "request": "coalesce(%(ready)s::jsonb -> s.id::text, s.request)",
+}
 # The same for several tasks, limited to changed ones; in any order, as no index has theirs.
 SNAPSHOTS = f"""
 WITH news AS MATERIALIZED (
@@ -182,7 +197,7 @@ WITH news AS MATERIALIZED (
     WHERE t.version <> t.owner_version OR t.id = ANY(%(anyway)s::uuid[])
 )
 SELECT t.id, t.version, t.state, t.created_at, t.ended_at, t.overdue, t.undo_at, NULL,
-    {", ".join(f"s.{name}" for name in STEP_COLUMNS)}
+    {", ".join(WHEN_READY.get(name, f"s.{name}") for name in STEP_COLUMNS)}
 FROM news t LEFT JOIN orchestration_step s ON s.task_id = t.id
 """  # noqa: S608 - constant columns
 

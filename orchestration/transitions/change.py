@@ -81,6 +81,7 @@ class Change:
     steps: dict[int, StepView] = field(default_factory=dict)
     moves: list[Move] = field(default_factory=list)
     new_steps: list[NewStep] = field(default_factory=list)
+    ready: list["Ready"] = field(default_factory=list)  # to be written as pending, or claimed
     final_failures: list[FinalFailure] = field(default_factory=list)
     task_states: list[tuple[str, TaskState]] = field(default_factory=list)
     updates: list[StatusUpdate] = field(default_factory=list)
@@ -102,7 +103,8 @@ class Change:
         self.set(step)
 
     def release(self, ready: Ready) -> None:
-        """Have a step that is ready become pending."""
+        """Have a step that is ready become pending with what else is written."""
+        self.ready.remove(ready)
         values = {"request": ready.request}
         self.moves.append(Move(moves.RELEASED, ready.step, values, ready.arrival))
 

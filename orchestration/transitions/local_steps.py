@@ -107,21 +107,19 @@ def compute(
             return run.computed
         if run.is_over:
             break
-    for ready in follow(recorded.touched.values()):
-        recorded.ready.append(ready)
     run.computed.more = True
     return run.computed
 
 
 def _released(run: _Run) -> list[Due]:
-    """Return the steps to compute that are ready by what was decided; note the others that are ready."""
+    """Return the steps to compute that are ready by what was decided."""
+    changes = run.recorded.touched.values()
+    follow(changes)
     due: list[Due] = []
-    for ready in follow(run.recorded.touched.values()):
-        if ready.step.agent == LOCAL:
-            ready.change.release(ready)
-            due.append((ready.change, ready.change.steps[ready.step.id]))
-        else:
-            run.recorded.ready.append(ready)
+    for change in changes:
+        for ready in [each for each in change.ready if each.step.agent == LOCAL]:
+            change.release(ready)
+            due.append((change, change.steps[ready.step.id]))
     kept_back = held([step.id for _, step in due])
     run.computed.held |= bool(kept_back)
     return [(change, step) for change, step in due if step.id not in kept_back]

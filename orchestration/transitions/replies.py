@@ -59,10 +59,10 @@ class Recorded:
         reports.attempts(self.ended)
         others = [change for task, change in self.changes.items() if task not in self.touched]
         Event.objects.bulk_create(event for change in others for event in change.events)
-        self.alerted = follows.alerted
+        self.alerted |= follows.alerted
         self.applications = follows.applications
-        self.ready += follows.ready
-        self.agents |= {ready.step.agent for ready in self.ready}
+        self.ready = follows.ready
+        self.agents |= follows.agents
 
 
 @transaction.atomic(savepoint=False)
@@ -94,6 +94,9 @@ def decide(replies: Sequence[Reply], recorded: Recorded) -> None:
     recorded.locked |= existing(tasks - changes.keys())
     recorded.locked |= locked_causes(replies, changes)
     free = [reply for reply in replies if reply.task not in recorded.locked]
+    recorded.alerted |= any(
+        reply.outcome == Outcome.REJECTED for reply in free
+    )  # by the causes' locks
     recorded.changes |= {
         task: change for task, change in changes.items() if task not in recorded.locked
     }

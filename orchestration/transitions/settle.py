@@ -69,7 +69,7 @@ def settle(changes: Iterable[Change], *, by: str) -> Consequences:
     go to error with an alert, and each task's own state follows.
     """
     changes = list(changes)
-    ready = follow(changes)
+    follow(changes)
     unused = _count_off(changes, by=by)
     incidents = _count(changes, by=by)
     all_moves = [move for change in changes for move in change.moves]
@@ -80,6 +80,7 @@ def settle(changes: Iterable[Change], *, by: str) -> Consequences:
     alarms = [alarm for change in changes for alarm in change.alarms]
     _write_alerts(alarms, [cause for change in changes for cause in change.recovered], unused)
     reports.finished(changes)
+    ready = [step for change in changes for step in change.ready]
     return Consequences(
         agents={step.step.agent for step in ready},
         ready=ready,
@@ -88,17 +89,16 @@ def settle(changes: Iterable[Change], *, by: str) -> Consequences:
     )
 
 
-def follow(changes: Collection[Change]) -> list[Ready]:
-    """Decide what follows for the waiting steps of tasks; return those that are ready now."""
+def follow(changes: Collection[Change]) -> None:
+    """Decide what follows for the waiting steps of tasks, and note those that are ready."""
     insert_new_steps(changes)
-    ready: list[Ready] = []
     for change in changes:
         released, broken, needless = release(
             change.steps.values(), change.data, undoing=change.undoing
         )
         for step in released:
             view = change.steps[step.id]
-            ready.append(Ready(change, view, step.request, change.arrival(view)))
+            change.ready.append(Ready(change, view, step.request, change.arrival(view)))
             change.set(view.altered(state=StepState.PENDING, request=step.request))
         for problem in broken:
             change.fail(
@@ -106,7 +106,6 @@ def follow(changes: Collection[Change]) -> list[Ready]:
             )
         for unneeded in needless:
             change.cancel(change.steps[unneeded])
-    return ready
 
 
 def insert_new_steps(changes: Iterable[Change]) -> None:
@@ -239,7 +238,9 @@ def _write_tasks(changes: Sequence[Change]) -> set[str]:
                 if entered is not None
             }
         )
-    return outbox.write(updates, [change.id for change in changes if change.owner_application])
+    owned = [change for change in changes if change.owner_application]
+    ready = {step.step.id: step.request for change in owned for step in change.ready}
+    return outbox.write(updates, [change.id for change in owned], ready)
 
 
 def write_states(entered: Mapping[UUID, tuple[str, TaskState]]) -> None:

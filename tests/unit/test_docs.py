@@ -146,3 +146,10 @@ def test_counts_that_a_page_quotes_from_the_log_are_a_sweeps(name):
     modules = ("supervisor.py", "supervision/failures.py")
     sources = [(PROJECT / "orchestration" / name).read_text() for name in modules]
     assert set(quoted) <= set(re.findall(r'"([a-z ]+)"', "".join(sources)))
+
+
+def test_reader_is_led_through_ten_modules_in_an_hour():
+    page = (PROJECT / "docs/understand/README.md").read_text()
+    modules = re.findall(r"^\| \d+ \| `(\S+)` \|", page, re.MULTILINE)
+    assert len(modules) == len(set(modules)) == 10
+    assert sum(len((PROJECT / path).read_text().splitlines()) for path in modules) < 2500

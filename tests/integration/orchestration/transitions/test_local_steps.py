@@ -13,6 +13,7 @@ from django.urls import reverse
 from orchestration import conf, registry, scheduler
 from orchestration.agents.errors import Rejected
 from orchestration.agents.payload_schemas import Invalid
+from orchestration.applications import task_status
 from orchestration.audit import runner, snapshot
 from orchestration.cluster.debounce import Debounce
 from orchestration.database.prepared import statement as prepared
@@ -190,6 +191,21 @@ def sent() -> Counter:
 
 class TestBesideCalls:
     """One reply makes a call and a computed step ready: the turn has one picture of their task."""
+
+    def test_owner_sees_the_call_that_a_reply_makes_ready_with_its_request(self, monkeypatch):
+        """Though it is written only as it is claimed, behind the message."""
+        steps = (call("call"), call("next", "call", to=result("call", "id")))
+        owned = Workflow(name="sums", steps=steps, owner_application="shop")
+        monkeypatch.setitem(registry.workflows, "sums", owned)
+        task = task_of()
+        turn()
+        answer(task)
+        last = StatusMessage.objects.filter(task=task).latest("number")
+        step = step_of(task, "next")
+        assert step.process_state == "processing"
+        (seen,) = [each for each in last.progress["steps"] if each["name"] == "next"]
+        assert (seen["state"], seen["request"]) == ("pending", step.request)
+        assert task_status.snapshots([task.id]) == []  # nothing that it has not seen
 
     def test_call_beside_a_computed_step_is_sent_once(self, declare):
         declare(
