@@ -22,7 +22,7 @@ def unguard() -> None:
     """Have this process claim steps without a look at the version they have by now."""
     module = import_module("orchestration.transitions.claim")
     text, guards = re.subn(
-        r"WHERE s\.id = r\.id AND .*?(?=RETURNING)",
+        r"WHERE s\.id = r\.id\s+AND .*?(?=RETURNING)",
         "WHERE s.id = r.id\n",
         module.DISPATCHED.statement,
         flags=re.DOTALL,

@@ -17,16 +17,19 @@ ORDER = "sabotage"  # the file in a stack's folder that names the guard to remov
 
 def fence():
     """Accept a reply to any attempt, any number of times."""
-    record = import_module("orchestration.transitions.replies")
-    assert replace(record, "refuse_reply", lambda *given: None)
-    guard = (
-        " AND s.locked_by IS NOT NULL\n"
-        "    AND (s.process_state, s.attempt, s.generation) = (r.state, r.attempt, r.generation)"
+    replies = import_module("orchestration.transitions.replies")
+    assert replace(replies, "refuse_reply", lambda *reply: None)
+    ended = import_module("orchestration.transitions.moves").ENDED
+    guards = (
+        "\n    AND (s.process_state, s.attempt, s.generation) = (r.state, r.attempt, r.generation)",
+        "\n    AND s.locked_by IS NOT NULL",
+        " WHERE s.locked_by IS NOT NULL",
     )
-    assert guard in record.ENDED
-    record.ENDED = record.ENDED.replace(guard, "").replace(
-        "s.id, s.attempt, s.generation, s.locked_by,",
-        "s.id, s.attempt, s.generation, coalesce(s.locked_by, 'none'),",
+    for guard in guards:
+        assert guard in ended.statement
+        ended.statement = ended.statement.replace(guard, "")
+    ended.statement = ended.statement.replace(
+        "s.locked_by, r.by", "coalesce(s.locked_by, 'none'), r.by"
     )
 
 

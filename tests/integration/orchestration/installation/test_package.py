@@ -90,7 +90,7 @@ def project(site, tmp_path, settings):
     cursor.execute(f"CREATE DATABASE {DATABASE}")
     run = Project(tmp_path, site)
     call_command("startproject", "mysite", tmp_path)
-    of_settings, of_urls, of_log = blocks(PAGE, "python")
+    of_settings, of_urls, of_log, _duty = blocks(PAGE, "python")
     run.append("mysite/settings.py", of_settings)
     run.append("mysite/settings.py", of_log)
     given = {"NAME": DATABASE, "HOST": server.get("host", ""), "USER": server.get("user", "")}
