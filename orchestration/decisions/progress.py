@@ -145,6 +145,7 @@ def after_reply(
     *,
     undoing: bool,
     in_doubt: bool | None = None,
+    code: str = "",
 ) -> StepView:
     """Return the step as it is once a reply to its attempt is recorded.
 
@@ -161,7 +162,9 @@ def after_reply(
     elif outcome == Outcome.REJECTED:
         state = StepState.ERROR
     stored = result if outcome == Outcome.DONE else step.result
-    return step.altered(locked_by=None, outcome=outcome, in_doubt=doubt, state=state, result=stored)
+    return step.altered(
+        locked_by=None, outcome=outcome, in_doubt=doubt, state=state, result=stored, error_code=code
+    )
 
 
 def outcome_of_repeat(outcome: str) -> str:

@@ -82,6 +82,7 @@ class Change:
     moves: list[Move] = field(default_factory=list)
     new_steps: list[NewStep] = field(default_factory=list)
     ready: list["Ready"] = field(default_factory=list)  # to be written as pending, or claimed
+    followed: int = -1  # how many moves there were when it was decided what follows from them
     final_failures: list[FinalFailure] = field(default_factory=list)
     task_states: list[tuple[str, TaskState]] = field(default_factory=list)
     updates: list[StatusUpdate] = field(default_factory=list)

@@ -150,12 +150,12 @@ def _accept(reply: Reply, change: Change, step: StepView) -> StepView:
     One that is rejected has ended then, and is at the attempt still: what follows depends on its policy.
     """
     after = after_reply(
-        step, reply.outcome, reply.result, undoing=change.undoing, in_doubt=reply.in_doubt
-    )
+        step, reply.outcome, reply.result,
+        undoing=change.undoing, in_doubt=reply.in_doubt, code=reply.code[:100],
+    )  # fmt: skip
     not_the_service = reply.health == Health.NOTHING and reply.code != INSTANCE_SICK
     if not_the_service and after.state == StepState.PROCESSING:
         after = after.altered(own_trouble=True)  # an outage of the service does not excuse it
-    after = after.altered(error_code=reply.code[:100])
     done = after.state == StepState.PROCESSED
     change.move(
         moves.ENDED,

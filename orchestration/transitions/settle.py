@@ -93,6 +93,8 @@ def follow(changes: Collection[Change]) -> None:
     """Decide what follows for the waiting steps of tasks, and note those that are ready."""
     insert_new_steps(changes)
     for change in changes:
+        if change.followed == len(change.moves):
+            continue  # nothing has changed since
         released, broken, needless = release(
             change.steps.values(), change.data, undoing=change.undoing
         )
@@ -106,6 +108,7 @@ def follow(changes: Collection[Change]) -> None:
             )
         for unneeded in needless:
             change.cancel(change.steps[unneeded])
+        change.followed = len(change.moves)
 
 
 def insert_new_steps(changes: Iterable[Change]) -> None:
