@@ -54,14 +54,10 @@ class _Committed:
 
     by: str
     claimed: Claimed = field(default_factory=Claimed)
-    unclaimed: set[str] = field(
-        default_factory=set
-    )  # the agents to claim for in another transaction
+    unclaimed: set[str] = field(default_factory=set)  # agents to claim for in another transaction
     observed: dict[str, list[Observation]] = field(default_factory=dict)  # for the gates of these
     applications: set[str] = field(default_factory=set)  # those with new status messages
-    postponed: list[PoppedReply] = field(
-        default_factory=list
-    )  # replies whose rows others have locked
+    postponed: list[PoppedReply] = field(default_factory=list)  # their rows others have locked
     held: bool = False  # steps to compute that are held were met
 
 
@@ -161,10 +157,6 @@ def all_agents() -> set[str]:
 
 def _record_in_parts(done: _Committed, popped: Sequence[PoppedReply], error: Exception) -> None:
     """Record replies one by one where necessary; keep failing ones as dead letters, return the rest."""
-    if sql.is_busy(error):
-        locked = with_locked_steps({item.reply.task for item in popped})
-        done.postponed += [item for item in popped if item.reply.task in locked]
-        popped = [item for item in popped if item.reply.task not in locked]
     handled = 0
 
     def deal(part: Sequence[PoppedReply]) -> int:
@@ -186,6 +178,10 @@ def _record_in_parts(done: _Committed, popped: Sequence[PoppedReply], error: Exc
         handled += 1
 
     try:
+        if sql.is_busy(error):
+            locked = with_locked_steps({item.reply.task for item in popped})
+            done.postponed += [item for item in popped if item.reply.task in locked]
+            popped = [item for item in popped if item.reply.task not in locked]
         batches.bisect(popped, deal, set_aside)
     finally:
         reply_inbox.put_back(popped[handled:])  # the untouched ones, in their order

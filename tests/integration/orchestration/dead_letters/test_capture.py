@@ -2,8 +2,9 @@
 
 from datetime import timedelta
 
+import psycopg2
 import pytest
-from django.db import Error, connection
+from django.db import Error, OperationalError, connection
 
 from orchestration import conf, scheduler
 from orchestration.dead_letters import capture
@@ -13,6 +14,7 @@ from orchestration.messaging.messages import Reply
 from orchestration.models import Alert, Attempt, DeadLetter, Event
 from orchestration.models.fields import DatabaseNow
 from orchestration.supervision.duties import is_anything_due
+from orchestration.transitions.foreign_locks import LOCKED_STEPS
 from tests.support.database import commits_fail, writes_fail
 from tests.support.engine import claimed, new_task, reply_to, staff, states, sweep
 from tests.support.operators import LEADER
@@ -168,6 +170,23 @@ def test_failed_claim_does_not_affect_replies(code):
     assert not in_the_inbox()
     turn([], ["greeter"])
     assert states(task)["again"] == "processing"
+
+
+def test_replies_return_when_the_database_goes_away_while_locked_rows_are_looked_for():
+    sent = replies(3)
+
+    def away(execute, statement, *call):
+        if statement == LOCKED_STEPS:
+            raise OperationalError from psycopg2.OperationalError("the connection is gone")
+        return execute(statement, *call)
+
+    with (
+        writes_fail("orchestration_attempt", "INSERT", "55P03"),
+        connection.execute_wrapper(away),
+        pytest.raises(OperationalError),
+    ):
+        turn(sent)
+    assert in_the_inbox() == [reply.dump() for reply in sent]
 
 
 @pytest.mark.parametrize("code", ["57P01", "40P01"])
