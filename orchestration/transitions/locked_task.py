@@ -43,6 +43,8 @@ def lock(tasks: Collection[UUID], *, wait: bool = True) -> dict[UUID, Change]:
     Without `wait`, those that others have locked are left out, and no lock is waited for long from
     here to the end of the transaction.
     """
+    if not tasks:
+        return {}
     by_text = {str(task): task for task in tasks}
     rows = prepared.run(
         locking(skip=not wait),
