@@ -155,9 +155,5 @@ def _chain(
 
 
 def _fields(keyword: ast.keyword) -> tuple[str, ...]:
-    """Return the fields of a condition; `version` gives all that a step is compared by."""
-    if keyword.arg is not None:
-        return (keyword.arg.partition("__")[0],)
-    value = keyword.value
-    is_call = isinstance(value, ast.Call) and isinstance(value.func, ast.Name)
-    return FIELDS["Step"] if is_call and value.func.id == "version" else ()
+    """Return the field of a condition; of conditions in a mapping nothing is known."""
+    return () if keyword.arg is None else (keyword.arg.partition("__")[0],)

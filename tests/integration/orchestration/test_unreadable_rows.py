@@ -182,9 +182,9 @@ def test_number_that_python_cannot_read_stops_no_other(operator, monkeypatch):
     received = []
 
     def receive(messages):
-        if unreadable := [one for one in messages if not isinstance(one.detail, dict)]:
-            raise Refused(f"nobody can read it: {unreadable[0].detail}")
-        received.extend(one.reference for one in messages)
+        if unreadable := [message for message in messages if not isinstance(message.detail, dict)]:
+            raise Refused(f"it cannot be read: {unreadable[0].detail}")
+        received.extend(message.reference for message in messages)
 
     monkeypatch.setitem(registry.receivers, "shop", receive)
     for reference in ("bad", "good"):

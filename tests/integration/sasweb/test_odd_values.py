@@ -146,7 +146,7 @@ def test_odd_fields_of_forms(boss, value):
     lists = [route for route in routes if route.startswith("/admin/")]  # alone read those two
     sent = [
         *itertools.product(lists, (chosen, rows)),
-        *((one, dict.fromkeys(FIELDS, value)) for one in routes),
+        *((route, dict.fromkeys(FIELDS, value)) for route in routes),
     ]
     answers = ((f"{route} {fields}", boss.post(route, fields)) for route, fields in sent)
     assert failures(answers) == []

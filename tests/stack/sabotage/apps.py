@@ -3,6 +3,7 @@
 import json
 import os
 import time
+import traceback
 from importlib import import_module
 from types import SimpleNamespace
 from uuid import uuid4
@@ -93,7 +94,11 @@ def obey():
     """Remove the guard that the order names, if there is an order; once in a process and its forks."""
     order = folders.data_dir() / ORDER
     if order.exists() and (remove := GUARDS.pop(order.read_text(), None)):
-        remove()
+        try:
+            remove()
+        except BaseException:  # noqa: BLE001 - any
+            traceback.print_exc()
+            os._exit(1)  # after a fork Python only prints it, and half of the guard would be there
 
 
 class Saboteur(AppConfig):

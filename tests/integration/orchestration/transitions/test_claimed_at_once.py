@@ -32,7 +32,7 @@ def sent() -> list[Request]:
 
 def released(statements) -> bool:
     """Return whether steps were made pending."""
-    return any(f"EXECUTE {statement(RELEASED.statement).name}" in one for one in statements)
+    return any(f"EXECUTE {statement(RELEASED.statement).name}" in text for text in statements)
 
 
 def test_successor_is_dispatched_without_a_write_that_makes_it_pending():
