@@ -123,9 +123,12 @@ class Change:
         self.move(moves.CANCELLED, cancelled, incident=None)
 
     def fail(self, failure: FinalFailure) -> None:
-        """Have a step go to error; its incident, if it is not counted yet, and its alert come later."""
+        """Have a step go to error; one that fails without an attempt is counted by this."""
         self.final_failures.append(failure)
         step = self.steps[failure.step]
+        if failure.incident is None and failure.step not in self.failures:
+            cause = self.cause(step, "", failure.code, failure.message)
+            self.count(step, cause, failure.message)
         self.move(
             moves.FAILED,
             step.altered(state=StepState.ERROR, locked_by=None),

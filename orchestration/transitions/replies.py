@@ -33,12 +33,8 @@ class Recorded:
     """What is decided about a batch of replies, and what recording it did."""
 
     changes: dict[UUID, Change] = field(default_factory=dict)  # the tasks that are locked
-    touched: dict[UUID, Change] = field(
-        default_factory=dict
-    )  # those that something is decided about
-    ended: list[tuple[Reply, StepView, Change]] = field(
-        default_factory=list
-    )  # the accepted replies
+    touched: dict[UUID, Change] = field(default_factory=dict)  # those with something to write
+    ended: list[tuple[Reply, StepView, Change]] = field(default_factory=list)  # accepted replies
     refused: list[tuple[Reply, Refusal]] = field(default_factory=list)
     agents: set[str] = field(default_factory=set)  # whose window or backlog changed
     applications: set[str] = field(default_factory=set)  # those with new status messages
@@ -58,7 +54,7 @@ class Recorded:
         evidence.write([reply for reply, _, _ in self.ended])
         reports.attempts(self.ended)
         others = [change for task, change in self.changes.items() if task not in self.touched]
-        Event.objects.bulk_create(event for change in others for event in change.events)
+        Event.objects.bulk_create([event for change in others for event in change.events])
         self.alerted |= follows.alerted
         self.applications = follows.applications
         self.ready = follows.ready
@@ -94,9 +90,8 @@ def decide(replies: Sequence[Reply], recorded: Recorded) -> None:
     recorded.locked |= existing(tasks - changes.keys())
     recorded.locked |= locked_causes(replies, changes)
     free = [reply for reply in replies if reply.task not in recorded.locked]
-    recorded.alerted |= any(
-        reply.outcome == Outcome.REJECTED for reply in free
-    )  # by the causes' locks
+    # by the locks of their causes
+    recorded.alerted |= any(reply.outcome == Outcome.REJECTED for reply in free)
     recorded.changes |= {
         task: change for task, change in changes.items() if task not in recorded.locked
     }

@@ -13,7 +13,6 @@ from ..database import prepared
 from ..decisions.progress import task_state
 from ..decisions.readiness import release
 from ..incidents import tallies
-from ..incidents.tallies import StepFailure
 from ..models import Event
 from ..models.history import EventKind
 from ..models.inbox import StatusKind
@@ -76,7 +75,7 @@ def settle(changes: Iterable[Change], *, by: str) -> Consequences:
     step_update.write(_with_incidents(changes, incidents) if incidents else all_moves)
     _after_errors(changes, by=by)
     applications = _write_tasks(changes)
-    Event.objects.bulk_create(event for change in changes for event in change.events)
+    Event.objects.bulk_create([event for change in changes for event in change.events])
     alarms = [alarm for change in changes for alarm in change.alarms]
     _write_alerts(alarms, [cause for change in changes for cause in change.recovered], unused)
     reports.finished(changes)
@@ -118,6 +117,7 @@ def insert_new_steps(changes: Iterable[Change]) -> None:
         read_new_steps({change.id: change for change in begun})
         for change in begun:
             change.new_steps = []
+            change.followed = -1  # what follows depends on them
 
 
 def release_ready(ready: Sequence[Ready]) -> None:
@@ -135,12 +135,11 @@ def _count_off(changes: Iterable[Change], *, by: str) -> set[int]:
     left: dict[bool, list[int]] = {True: [], False: []}
     closing: set[int] = set()
     for change in changes:
-        for move in change.moves:
-            if move.before.state == StepState.ERROR and move.before.alert_id:
-                if change.steps[move.before.id].state == StepState.ERROR:
-                    continue
-                left[move.update is moves.RESUBMITTED].append(move.before.id)
-                closing.add(move.before.alert_id)
+        for update, before, *_ in change.moves:
+            stays = change.steps[before.id].state == StepState.ERROR
+            if before.alert_id and before.state == StepState.ERROR and not stays:
+                left[update is moves.RESUBMITTED].append(before.id)
+                closing.add(before.alert_id)
     tallies.remove_open_failures(left[True], retried_by=by)
     tallies.remove_open_failures(left[False])
     return closing
@@ -173,21 +172,10 @@ def _with_incidents(changes: Sequence[Change], incidents: Mapping[int, int]) -> 
 
 
 def _count(changes: Sequence[Change], *, by: str) -> dict[int, int]:
-    """Count failed attempts, and steps that go to error without one; return the incidents by step."""
-    known = {
-        failure.step: failure.incident
-        for change in changes
-        for failure in change.final_failures
-        if failure.incident is not None
-    }
+    """Count failures; return the incidents by step, also of those that were counted before."""
+    failed = [failure for change in changes for failure in change.final_failures]
+    known = {failure.step: failure.incident for failure in failed if failure.incident is not None}
     failures = {step: failure for change in changes for step, failure in change.failures.items()}
-    for change in changes:
-        for failure in change.final_failures:
-            if failure.step not in failures and failure.step not in known:
-                cause = change.cause(change.steps[failure.step], "", failure.code, failure.message)
-                failures[failure.step] = StepFailure(
-                    step=failure.step, cause=cause, message=failure.message
-                )
     counted = tallies.count_failures(list(failures.values()), by=by)
     return known | dict(zip(failures, counted, strict=True))
 
@@ -234,7 +222,7 @@ def _write_tasks(changes: Sequence[Change]) -> set[str]:
         if change.reply_to or change.owner_application:
             updates += change.updates
     for states in zip_longest(*(change.task_states for change in changes)):
-        write_states(
+        _write_states(
             {
                 change.id: entered
                 for change, entered in zip(changes, states, strict=True)
@@ -246,7 +234,7 @@ def _write_tasks(changes: Sequence[Change]) -> set[str]:
     return outbox.write(updates, [change.id for change in owned], ready)
 
 
-def write_states(entered: Mapping[UUID, tuple[str, TaskState]]) -> None:
+def _write_states(entered: Mapping[UUID, tuple[str, TaskState]]) -> None:
     """Write the states of locked tasks: of each the one it was in, and the new one."""
     if not entered:
         return

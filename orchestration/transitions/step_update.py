@@ -13,7 +13,6 @@ from ..database.sql import ConcurrentUpdate
 from ..decisions.fairness import Arrival
 from ..decisions.progress import StepView
 from ..payloads.text import as_text
-from ..states import StepState
 from .turns import next_turns
 
 
@@ -123,29 +122,13 @@ def write(moves: Sequence[Move]) -> None:
             update.write([move.before for move in of_kind], **values)
 
 
-def versions(steps: Iterable[Versioned]) -> dict[str, list[Any]]:
+def versions(steps: Sequence[Versioned]) -> dict[str, list[Any]]:
     """Return the versions of steps as columns: ids, states, attempts, generations."""
-    steps = list(steps)
-    return {"states": [str(step.state) for step in steps], **attempts(steps)}
-
-
-def attempts(steps: Iterable[Versioned]) -> dict[str, list[Any]]:
-    """Return versions without the states, for a statement that says by itself which it changes."""
-    steps = list(steps)
     return {
         "ids": [step.id for step in steps],
+        "states": [str(step.state) for step in steps],
         "attempts": [step.attempt for step in steps],
         "generations": [step.generation for step in steps],
-    }
-
-
-def version(step: Versioned, state: StepState) -> dict[str, Any]:
-    """Return the conditions of a queryset for one step in this state."""
-    return {
-        "id": step.id,
-        "process_state": state,
-        "attempt": step.attempt,
-        "generation": step.generation,
     }
 
 
