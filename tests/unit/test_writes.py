@@ -113,7 +113,7 @@ def test_write_that_names_too_little_is_found(source):
         "Step.objects.filter(id=1, process_state='error', attempt=1, generation=1).update(turn=1)",
         "Task.objects.filter(id=1, state__in=LIVE).update(overdue=True)",
         "Event.objects.filter(task=1).delete()",
-        "def a():\n    rows = Step.objects.filter(process_state='x', attempt=1, generation=1)\n    rows.delete()",
+        "def a():\n    s = Step.objects.filter(process_state='x', attempt=1, generation=1)\n    s.delete()",
         "def a(step: Step):\n    values.update(step=step)",
     ],
 )
