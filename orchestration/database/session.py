@@ -96,6 +96,9 @@ class LockWait:
 
 
 def limit_lock_waits(here: BaseDatabaseWrapper, seconds: float) -> None:
-    """Have a pooled connection limit its waits for locks in every transaction from now on."""
+    """Have a pooled connection limit its waits for locks in every transaction from now on.
+
+    First of its wrappers: one that was installed for a while is removed as the last.
+    """
     if not any(isinstance(wrapper, LockWait) for wrapper in here.execute_wrappers):
-        here.execute_wrappers.append(LockWait(seconds))
+        here.execute_wrappers.insert(0, LockWait(seconds))

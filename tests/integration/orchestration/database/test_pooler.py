@@ -98,6 +98,12 @@ def test_audit_in_slices_leaves_no_table_on_any_session(pooler, monkeypatch):
     assert sql.run(TEMPORARY, {}) == []
 
 
+def test_limit_stays_where_another_wrapper_was_installed_for_a_while(pooler):
+    with connection.execute_wrapper(lambda execute, *arguments: execute(*arguments)):
+        session.limit_lock_waits(connection, 1)
+    assert [type(wrapper) for wrapper in connection.execute_wrappers] == [session.LockWait]
+
+
 def test_leader_limits_its_own_waits_alone(pooler):
     leader_election.ensure()
     for _ in range(SESSIONS):
