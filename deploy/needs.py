@@ -28,10 +28,10 @@ OF_QUEUE: Mapping[str, Sequence[str]] = {
     "shipping": ("MESSAGE_KEY",),
     "notification": ("MESSAGE_KEY",),
 }
-# The other processes, by the first word after manage.py. Supervisors return messages to their inboxes.
+# The other processes, by the first word after manage.py. Housekeepers return messages to their inboxes.
 OF_COMMAND: Mapping[str, Sequence[str]] = {
-    "supervisor": ("MESSAGE_KEY", "REDIS_URL"),
-    "housekeeper": ("REDIS_URL",),
+    "supervisor": ("REDIS_URL",),
+    "housekeeper": ("MESSAGE_KEY", "REDIS_URL"),
     "migrate": (),
     "grant_shop": (),
     "archive": (),

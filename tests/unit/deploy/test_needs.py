@@ -12,6 +12,8 @@ from deploy.installations import INSTALLATIONS, by_compose
 from deploy.pods import KUBERNETES, manifests, processes
 from deploy.started import Started
 from deploy.units import SYSTEMD, by_systemd
+from orchestration import supervisor
+from orchestration.housekeeping import housekeeper
 from orchestration.messaging import queue_names
 
 SECRETS = {"SECRET_KEY", "MESSAGE_KEY", "PAYMENT_SECRET_KEY", "EMAIL_URL"}
@@ -24,6 +26,15 @@ def started(request):
 
 def test_each_process_has_the_secrets_that_it_needs_and_no_other(started):
     assert list(needs.problems(started)) == []
+
+
+@pytest.mark.parametrize(
+    ("command", "duties"),
+    [("supervisor", supervisor.DUTIES), ("housekeeper", housekeeper.DUTIES)],
+)
+def test_leader_that_returns_messages_can_sign_them_and_no_other(command, duties):
+    returns = housekeeper.RETURN_DEAD_LETTERS in duties
+    assert ("MESSAGE_KEY" in needs.OF_COMMAND[command]) == returns
 
 
 def test_table_names_every_queue():
@@ -49,7 +60,7 @@ def who_has(started, variable):
         ("SECRET_KEY", {"gunicorn", "status.shop"}),
         (
             "MESSAGE_KEY",
-            {"scheduler", "supervisor", "inventory", "payment", "shipping", "notification"},
+            {"scheduler", "housekeeper", "inventory", "payment", "shipping", "notification"},
         ),
     ],
 )
@@ -85,7 +96,7 @@ def test_planted_secret_is_found(name, secret):
 def test_secret_planted_in_compose_is_found(tmp_path):
     text = compose.FILE.read_text()
     planted = re.sub(
-        r"(  housekeeper:\n(?:    .*\n)*?    secrets: \[)", r"\1payment_secret_key, ", text
+        r"(  housekeeper:.*\n(?:    .*\n)*?    secrets: \[)", r"\1payment_secret_key, ", text
     )
     assert planted != text
     (tmp_path / "compose.yaml").write_text(planted)
