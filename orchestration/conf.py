@@ -26,7 +26,8 @@ SWEEP_LOCK_TIMEOUT_S = 1.0  # in every other transaction of a leader
 LOCKED_GATE_RETRY_S = 0.25  # before the next look at a gate that another session has locked
 # of a reply whose task is locked: the engine holds a lock only briefly
 LOCKED_IMMEDIATE_RETURNS = 5
-LOCKED_WAIT_S = 0.5  # before each later return; doubles four times
+LOCKED_WAIT_S = 0.5  # before the first later return; doubles with each
+LOCKED_WAIT_CAP_S = 8.0
 BLOCKING_ALERT_AFTER_S = 30.0  # another session that locks the engine's rows for longer is an alert
 CLAIM_PAUSE_S = 5.0  # of an agent whose claim fails: its error must not cost every turn
 

@@ -13,6 +13,7 @@ from django.db import transaction
 from .. import conf
 from ..alerting import alerts
 from ..database import sql
+from ..decisions.backoff import doubled
 from ..messaging import queue_names, queues, signing
 from ..messaging.messages import Reply, with_number
 from ..models import DeadLetter
@@ -75,7 +76,8 @@ def postpone(queue: str, messages: Sequence[tuple[bytes, Reply]], reason: str) -
             retry_at=DatabaseNow() + timedelta(seconds=wait),
         )
         for raw, reply in messages
-        for wait in [conf.LOCKED_WAIT_S * 2 ** min(reply.waited - conf.LOCKED_IMMEDIATE_RETURNS, 4)]
+        for count in [reply.waited - conf.LOCKED_IMMEDIATE_RETURNS + 1]
+        for wait in [doubled(conf.LOCKED_WAIT_S, conf.LOCKED_WAIT_CAP_S, count)]
     )
 
 
