@@ -104,8 +104,8 @@ def _sizes() -> int:
     """Print the bytes of each table for a task; return their sum."""
     from django.db import connection
 
+    from orchestration.assurance.retention.belongings import TABLES
     from orchestration.models import Task
-    from orchestration.retention.belongings import TABLES
 
     names = [belonging.name for belonging in TABLES]
     with connection.cursor() as cursor:
@@ -213,7 +213,7 @@ def _remove(go: Event, over: Event, removed: "Synchronized[int]") -> None:
 
     django.setup()
     from orchestration import conf
-    from orchestration.retention import removal
+    from orchestration.assurance.retention import removal
 
     try:
         while not over.is_set():
@@ -234,7 +234,7 @@ def _audits(*, whole: bool) -> float:
 
     from django.utils import timezone
 
-    from orchestration.audit import runner
+    from orchestration.assurance.audit import runner
     from orchestration.models import AuditRun
 
     AuditRun.objects.all().delete()

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from bench.console import table
 from orchestration.conf import BATCH_SIZE
-from orchestration.statistics.sizing import MEASURED, Cost
+from orchestration.console.statistics.sizing import MEASURED, Cost
 
 SCHEDULERS = (1, 2, 4, 8, 16, 32)
 WINDOWS = (100, 1_000, 10_000)

@@ -1,7 +1,7 @@
 """`python -m bench.size`: what a task and a step cost in processor time, rows, bytes and WAL.
 
-The figures of `orchestration/statistics/sizing.py`, by which `manage.py size` calculates: from backlogs of
-tasks of one step and of five, on servers of its own, with one process of each kind.
+The figures of `orchestration/console/statistics/sizing.py`, by which `manage.py size` calculates: from
+backlogs of tasks of one step and of five, on servers of its own, with one process of each kind.
 """
 
 import argparse

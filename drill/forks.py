@@ -17,7 +17,7 @@ from typing import IO
 
 from drill.process import Process
 
-LOADED = ("orchestration.management.commands.audit", "orders.lifecycle.placement")
+LOADED = ("orchestration.assurance.management.commands.audit", "orders.lifecycle.placement")
 
 
 class Forks:

@@ -39,7 +39,7 @@ def release(agents: Sequence[str]) -> None:
 
 def resubmit(references: Sequence[str]) -> None:
     """Resubmit the failed steps of tasks by one bulk operation; print its id."""
-    from orchestration.dashboard import selection as dashboard_selection
+    from orchestration.console import selection as dashboard_selection
     from orchestration.models import SupervisorPolicy, Task
     from orchestration.models.operation import Act
     from orchestration.operations import lifecycle

@@ -46,15 +46,15 @@ from .agents.payload_schemas import Invalid
 from .agents.policy_values import PolicyValues
 from .agents.service_ledger import LedgerEntry
 from .applications import status_messages as response_queue
+from .applications.audits import LATELY, Check, Part, Scope, Violation
 from .applications.external_view import ExternalView
 from .applications.status_messages import Status
 from .applications.submissions import Posting, post
 from .applications.task_status import Progress, StepProgress, progress
 from .applications.tokens import READ_STATUS, Caller, authenticate
 from .applications.tokens import ensure as ensure_application
-from .audit.check import LATELY, Check, Part, Scope, Violation
 from .cluster.duty import NOW, Duty, Sweep
-from .dashboard.roles import give
+from .database.capped_counts import CappedPaginator
 from .database.sql import is_busy, is_unavailable
 from .decisions.progress import Refusal
 from .models import RetentionPolicy, TaskRequest
@@ -63,7 +63,7 @@ from .models.inbox import StatusKind
 from .models.request import RequestedAct
 from .payloads.money import format_money
 from .payloads.placeholders import field, key, loaded, result
-from .queries.capped_paginator import CappedPaginator
+from .people.roles import give
 from .states import Direction, Health, StepState, TaskState
 from .transitions.amendments import NOTHING, Amendment
 from .workflow import Accepted, AskedChange, Found, Refused, Step, Submitted, Workflow
@@ -171,8 +171,8 @@ def register_audit(name: str, audit: Callable[[Part], Iterable[Violation]]) -> N
     Which of both, its `Part` says. It reads temporary tables and views, never the engine's own tables:
     for a slice, in its snapshot of the database, `audit_task`, `audit_step` and `audit_effect` (what the
     ledgers have of these tasks); once, `audit_ledger` (all of them); and `audit_data`,
-    `audit_submission`, `audit_request` and `audit_message` (all rows). `orchestration/audit/tables.py`
-    has their columns. `Check` runs a query.
+    `audit_submission`, `audit_request` and `audit_message` (all rows). The module
+    `assurance.audit.tables` has their columns. `Check` runs a query.
     """
     registry.audits[name] = audit
 
@@ -180,6 +180,7 @@ def register_audit(name: str, audit: Callable[[Part], Iterable[Violation]]) -> N
 def register_duty(duty: Duty) -> None:
     """Have the leading housekeeper run a duty of yours, after its own.
 
+    Register it in a module `duties` of your application: only housekeepers load that.
     Its `due` is asked by the housekeeper's role of the database, which must be able to read your tables.
     A duty that fails is an alert, and is retried with each sweep.
     """

@@ -41,9 +41,9 @@ class OrchestrationConfig(AppConfig):
         """Load the `workflow` module of each application; connect the signals of migrations."""
         from . import checks  # noqa: F401 - registers the system checks
         from .applications import tokens
-        from .dashboard import roles
         from .housekeeping import agent_rows
         from .monitoring import canary
+        from .people import roles
 
         autodiscover_modules("workflow")
         canary.declare()

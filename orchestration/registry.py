@@ -12,9 +12,9 @@ from .workflow import Compute, Workflow
 
 if TYPE_CHECKING:
     from .agents.base import Agent
+    from .applications.audits import Part, Violation
     from .applications.external_view import ExternalView
     from .applications.status_messages import Status
-    from .audit.check import Part, Violation
     from .cluster.duty import Duty
 
 T = TypeVar("T")

@@ -16,9 +16,9 @@ from django.urls import URLPattern, path, reverse
 from django_otp.plugins.otp_static.admin import StaticDevice
 from django_otp.plugins.otp_totp.admin import TOTPDevice
 
-from orchestration.dashboard.roles import ROLES
 from orchestration.models.person import TieKind
 from orchestration.people import accounts
+from orchestration.people.roles import ROLES
 
 from .account_admin import GuardedUserAdmin
 from .account_rules import may_give, may_touch

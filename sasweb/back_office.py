@@ -81,7 +81,7 @@ class BackOffice(AdminSite):
         """Register a model; an admin of another package is made safe for two people at once, too."""
         from django.contrib.admin.options import ModelAdmin
 
-        from orchestration.admin.concurrent_admin import ConcurrentAdmin
+        from orchestration.console.admin.concurrent_admin import ConcurrentAdmin
 
         wrapped = admin_class or ModelAdmin
         if not issubclass(wrapped, ConcurrentAdmin):

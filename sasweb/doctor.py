@@ -18,7 +18,7 @@ from django.core.mail.backends.smtp import EmailBackend
 from django.http.request import validate_host
 from django.utils.module_loading import import_string
 
-from orchestration.doctor.subjects import Kind, Moot, Subject, Unanswered
+from orchestration.assurance.doctor.subjects import Kind, Moot, Subject, Unanswered
 
 from .stack import folders
 

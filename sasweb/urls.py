@@ -6,7 +6,7 @@ from django.contrib.auth import views as auth
 from django.urls import include, path
 from django.views.i18n import set_language
 
-from orchestration.dashboard.views.metrics import metrics
+from orchestration.console.views.metrics import metrics
 from orders.api import app as orders_api
 
 from . import health, request_metrics
@@ -30,7 +30,7 @@ urlpatterns = [
 if settings.FOR_STAFF:
     urlpatterns += [
         path("api/", orders_api.urls),
-        path("ops/", include("orchestration.dashboard.urls")),
+        path("ops/", include("orchestration.console.urls")),
         path("admin/", admin.site.urls),
         path("login/", Login.as_view(), name="login"),
         path("login/code/", pages.code, name="second_factor_code"),

@@ -10,8 +10,8 @@ from urllib.parse import quote
 from django.db import connection
 
 from bench import console
+from orchestration.console.queries.task_columns import COLUMNS
 from orchestration.models import Incident, Operation, Policy, Task
-from orchestration.queries.task_columns import COLUMNS
 from orders.models import Order
 
 STATES = ("pending", "processing", "processed", "error", "undoing", "undone")

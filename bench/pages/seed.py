@@ -13,9 +13,9 @@ from typing import Any
 
 from django.db import connection
 
+from orchestration.console.statistics import rollups
 from orchestration.models import RollUpMark
 from orchestration.models.fields import DatabaseNow
-from orchestration.statistics import rollups
 
 DAYS = 30
 CAUSES = 40

@@ -19,11 +19,7 @@ from ..registry import suggest
 from .problem import Problem, in_name, shown
 
 OWN = {name for kind in (Agent, HttpAgent) for name in vars(kind) if not name.startswith("__")}
-ENGINES = {
-    *queues.HANDLERS,
-    *leader_election.NAMES,
-    heartbeat.WEB,
-}  # names that it reports as served
+ENGINES = {*leader_election.NAMES, heartbeat.WEB}  # names that it reports as served
 A_TYPE = (
     "Annotate it with a dataclass, a msgspec Struct or a TypedDict that its module has when Django "
     "starts; or leave it out, and read `call.payload`."
@@ -42,7 +38,9 @@ COMPARED: Mapping[str, Callable[[Any, Any], bool]] = {
 def problems(agent: type[Agent]) -> Iterable[Problem]:
     """Yield what is wrong with an agent."""
     yield from in_name("agent", agent.name)
-    if agent.name in ENGINES or str(agent.name).startswith(queues.STATUS_PREFIX):
+    if agent.name in {*ENGINES, *queues.HANDLERS} or str(agent.name).startswith(
+        queues.STATUS_PREFIX
+    ):
         yield Problem(
             "E006",
             f"the name of the agent {agent.name!r} is that of a queue, or process, of the engine's own",

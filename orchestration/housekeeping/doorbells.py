@@ -1,4 +1,4 @@
-"""Ring for status messages, notifications and audits that are due and not served."""
+"""Ring for status messages and notifications that are due and not served."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -6,7 +6,6 @@ from typing import Any
 from .. import conf, registry
 from ..alerting import notifications
 from ..applications import push, status_messages
-from ..audit import runner
 from ..cluster.duty import Duty, Sweep
 from ..database import prepared
 from ..messaging import queues
@@ -30,14 +29,13 @@ def ring(_: Sweep) -> None:
         **dict.fromkeys(map(status_messages.queue_of, names), True),
         queues.PUSH: push.due(),
         queues.ALERTS: notifications.due(),
-        queues.AUDIT: runner.due(),
     }
     for name, is_due in unserved.items():
         if is_due:
             queues.try_to_ring(name)
 
 
-# The interval is for what has no worker waiting for it: pushes, notifications and audits.
+# The interval is for what has no worker waiting for it: pushes and notifications.
 RING_DOORBELLS = Duty(
     name="ring doorbells",
     run=ring,

@@ -1,8 +1,9 @@
 """The housekeeper's sweep: its duties. One of several housekeepers leads."""
 
-from functools import partial
+from functools import cache, partial
 
 from django.db import transaction
+from django.utils.module_loading import autodiscover_modules
 
 from .. import conf, registry
 from ..alerting import alerts
@@ -15,9 +16,6 @@ from ..incidents.aggregation import AGGREGATE_INCIDENTS
 from ..models.inbox import INBOX_LETTERS
 from ..monitoring.monitors import MONITOR
 from ..operations.runner import ADVANCE, PRUNE_DRAFTS
-from ..retention.records import REMOVE_RECORDS
-from ..retention.removal import REMOVE_TASKS
-from ..statistics.rollups import ROLL_UP
 from ..supervision import duties
 from ..supervision.duties import Progress
 from ..transitions.gates import UNASKED, close_unasked
@@ -85,20 +83,24 @@ DUTIES = (
     AGGREGATE_INCIDENTS,
     RETURN_DEAD_LETTERS,
     RING_DOORBELLS,
-    REMOVE_TASKS,
     MARK_OVERDUE_TASKS,
     agent_rows.ADD_ROWS,
     PRUNE_WORKERS,
     PRUNE_DRAFTS,
-    ROLL_UP,
     MONITOR,
-    REMOVE_RECORDS,
 )
+
+
+@cache
+def load_duties() -> None:
+    """Load the modules in which applications register duties; called by each sweep."""
+    autodiscover_modules("duties")
 
 
 def sweep(
     leadership: Leadership, memory: Memory | None = None, progress: Progress = lambda: None
 ) -> Done:
-    """Run one sweep of the housekeeper, with the duties that applications have registered."""
+    """Run one sweep of the housekeeper, with the duties that applications register in a module `duties`."""
+    load_duties()
     run = Sweep(leadership=leadership, memory=memory or Memory())
     return duties.run(run, (*DUTIES, *registry.duties.values()), progress)

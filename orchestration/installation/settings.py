@@ -5,17 +5,16 @@ It is imported by settings, so it reads none.
 
 from ..database import session
 
+ENGINE = ["orchestration", "django.contrib.postgres", "django_rq", "simple_history"]  # alone
 APPS = [
-    "orchestration",
-    "orchestration.dashboard",
-    "django.contrib.postgres",
+    *ENGINE,
+    "orchestration.console",
+    "orchestration.assurance",
     "django.contrib.humanize",
     "django_htmx",
-    "django_rq",
-    "simple_history",
 ]
 
-MIDDLEWARE = [  # after that which knows the user
+MIDDLEWARE = [  # of the console, after that which knows the user
     "django_htmx.middleware.HtmxMiddleware",
     "simple_history.middleware.HistoryRequestMiddleware",
 ]

@@ -39,7 +39,6 @@ logger = logging.getLogger(__name__)
 SUBMISSION = "submission"
 SCHEDULER = "scheduler"
 ALERTS = "alerts"
-AUDIT = "audit"
 PUSH = "push"
 STATUS_PREFIX = "status."
 # Connections do not send the client's version to Redis: reading it costs 2 ms and 2 MB each time.
@@ -53,7 +52,6 @@ HANDLERS = {
     SUBMISSION: "orchestration.workers.jobs.take_submissions",
     SCHEDULER: "orchestration.workers.jobs.schedule",
     ALERTS: "orchestration.workers.jobs.send_notifications",
-    AUDIT: "orchestration.workers.jobs.run_audit",
     PUSH: "orchestration.workers.jobs.push_status",
 }
 CALL_AGENT = "orchestration.workers.jobs.call_agent"
@@ -98,6 +96,11 @@ class RedisCircuitBreaker:
             self._silent_until = None
             raise Unreachable(str(error)) from error
         self._silent_until = None
+
+
+def serve(queue: str, handler: str) -> None:
+    """Have a queue of an application's own, whose doorbell runs `handler`: a function by its path."""
+    HANDLERS[queue] = handler
 
 
 def handler_of(queue: str) -> tuple[str, tuple[str, ...]]:

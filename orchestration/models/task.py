@@ -1,5 +1,7 @@
 """Tasks: what applications submit (P20)."""
 
+from typing import Self
+
 from django.db import models
 from django.db.models import Q
 
@@ -163,6 +165,11 @@ class Task(Prioritized):
 
     def __str__(self) -> str:
         return f"{self.workflow} {self.name}"
+
+    @classmethod
+    def named(cls, workflow: str, reference: str) -> Self | None:
+        """Return the task of a workflow with this reference."""
+        return cls.objects.filter(workflow=workflow, reference=reference).first()
 
     @property
     def name(self) -> str:

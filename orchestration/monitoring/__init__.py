@@ -1,5 +1,5 @@
 """Monitor the engine itself while it runs.
 
 Here: conditions that raise alerts when they last, and the canary task.
-Not here: the figures on pages (`queries`), and the invariants (`audit`).
+Not here: the figures on pages (the console), and the invariants (assurance).
 """

@@ -12,7 +12,6 @@ from .. import conf, registry
 from ..alerting import alerts
 from ..alerting.alerts import AlertReport
 from ..applications import status_messages
-from ..audit import age
 from ..cluster import heartbeat
 from ..cluster.debounce import Debounce
 from ..cluster.duty import Duty, Sweep
@@ -23,11 +22,11 @@ from ..models import Application, SupervisorPolicy, Worker
 from ..models.alert import Severity
 from ..models.application import Delivery
 from ..models.low_water import AGENTS_FROM, all_agents, longest_waiting
-from ..queries import wait_reasons
-from ..queries.agents import others_wanted
 from ..supervision.conditions import OF_LEADERS, PREFIX, jumped, keep
 from ..transitions.holds import AGENT_UNTIL, ALL_UNTIL
 from ..transitions.local_steps import NO_FUNCTION
+from ..waiting import wait_reasons
+from ..waiting.undeclared import undeclared_agents
 from .clocks import clocks_off
 from .sessions import Blocking, blocked, blocking
 
@@ -86,15 +85,14 @@ def look(
     absent: Debounce,
     locking: Debounce | None = None,
     *,
-    late: Debounce | None = None,
     patience: float = conf.WORKER_DEAD_AFTER_S,
     jump: Jump | None = None,
     now: datetime | None = None,
 ) -> int:
     """Raise an alert for each condition of the machinery, and close those that are over.
 
-    The leading housekeeper keeps `absent`, `locking` and `late` between calls: a queue must have been
-    without a worker for `patience` seconds, and another session's locks and late audits must last.
+    The leading housekeeper keeps `absent` and `locking` between calls: a queue must have been without a
+    worker for `patience` seconds, and another session's locks must last.
     `jump` is the last jump of the database's clock: durations count only from then on. `now` is the
     leader's verified time: the clock may have jumped since. Returns the number of conditions.
     """
@@ -107,7 +105,6 @@ def look(
         *_stepped_back(alive),
         *_paused(now),
         *_undeclared(),
-        *_late_audits(late or Debounce()),
         *([jumped(jump)] if jump and quiet < conf.CLOCK_JUMP_ALERT_S else clocks_off(alive)),
     ]
     for limit, check in (
@@ -128,7 +125,6 @@ def _monitor(sweep: Sweep) -> None:
     look(
         sweep.memory.of("absent", Debounce),
         sweep.memory.of("blocking", Debounce),
-        late=sweep.memory.of("late_audits", Debounce),
         jump=sweep.leadership.jump,
         now=sweep.now,
     )
@@ -202,21 +198,7 @@ def _undeclared() -> list[AlertReport]:
             title=f"Steps wait for the agent {agent}, which no code declares",
             detail="Finish the deploy, or restore the agent.",
         )
-        for agent in others_wanted(registry.agents)
-    ]
-
-
-def _late_audits(late: Debounce) -> list[AlertReport]:
-    """Return the kinds of audit that have not ended for long; after a pause of all, not at once."""
-    details = age.late()
-    return [
-        AlertReport(
-            fingerprint=f"{PREFIX}audit_late/{name}",
-            severity=Severity.WARNING,
-            title=f"Audit: no {name} run ends",
-            detail=f"{details[name]} See the log of the audit's worker.",
-        )
-        for name in sorted(late.persisting(details, conf.LATE_AUDIT_ALERT_AFTER_S))
+        for agent in undeclared_agents(registry.agents)
     ]
 
 

@@ -1,4 +1,4 @@
-"""Who acts: a person, the accounts that one person may hold, and what one person may do alone.
+"""Who acts: a person, their roles and accounts, what they may do alone, and what hides personal data.
 
-What a person does to tasks stands in `operations` and `transitions`; roles in `dashboard`.
+Not here: what a person does to tasks; see `operations` and `transitions`.
 """

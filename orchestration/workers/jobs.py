@@ -12,7 +12,6 @@ from ..agents.loop_watch import Blocked
 from ..agents.runner import Runtime
 from ..alerting import alerts, notifications
 from ..applications import push, status_messages
-from ..audit import runner
 from ..cluster import instance
 from ..cluster.debounce import Pauses
 from ..database import sql
@@ -25,7 +24,7 @@ logger = logging.getLogger(__name__)
 
 def take_submissions() -> None:
     """Serve the submission queue: turn submissions into tasks, carry out applications' requests."""
-    for _ in (turns := _Turns(queues.SUBMISSION)):
+    for _ in (turns := Turns(queues.SUBMISSION)):
         more = True
         while more and turns.may_go_on():
             done = 0
@@ -38,7 +37,7 @@ def take_submissions() -> None:
 
 def schedule() -> None:
     """Serve the schedulers' queue: record replies and dispatch the next steps."""
-    for messages in (turns := _Turns(queues.SCHEDULER, 0)):
+    for messages in (turns := Turns(queues.SCHEDULER, 0)):
         replies = [message for message in messages if message != queues.LOOK]
         looks = len(replies) < len(messages)
         look_at = scheduler.all_agents() if looks else set()
@@ -91,7 +90,7 @@ def _alert_about_blocked(blocked: Blocked) -> None:
 
 def deliver_status(application: str) -> None:
     """Serve an application's status queue: deliver its status messages."""
-    for _ in (turns := _Turns(queues.STATUS_PREFIX + application)):
+    for _ in (turns := Turns(queues.STATUS_PREFIX + application)):
         size = conf.BATCH_SIZE
         while turns.may_go_on() and status_messages.deliver(application, size) >= size:
             pass
@@ -99,7 +98,7 @@ def deliver_status(application: str) -> None:
 
 def send_notifications() -> None:
     """Serve the alerts' queue: send notifications."""
-    for _ in (turns := _Turns(queues.ALERTS)):
+    for _ in (turns := Turns(queues.ALERTS, bounded=False)):
         size = conf.NOTIFICATION_BATCH_SIZE
         while turns.may_go_on() and notifications.send_due() == size:
             pass
@@ -107,30 +106,28 @@ def send_notifications() -> None:
 
 def push_status() -> None:
     """Serve the push queue: send status messages to applications with a webhook."""
-    for _ in (turns := _Turns(queues.PUSH)):
+    for _ in (turns := Turns(queues.PUSH)):
         # each message that is accepted releases the next one of its task
         while turns.may_go_on() and push.send_due():
             pass
 
 
-def run_audit() -> None:
-    """Serve the audit's queue: run the audit if it is due."""
-    for _ in _Turns(queues.AUDIT):
-        runner.run(runner.HOURLY)
-        connection.close()  # the next is an hour away
-
-
-class _Turns:
+class Turns:
     """The messages for each turn of a job, until its queue's inbox has been empty for a while.
 
     Turns have a minimum interval, in seconds, so that messages gather into batches: a turn for each would
     cost many times as much. The schedulers have none: agents gather replies, those that arrive during a
     turn are the next one's batch, and a task waits for each of its turns. The doorbell is cleared before
     the last look. A turn may set `again_in`, the seconds after which another must follow, with or without
-    messages; the supervisor rings if that is far off.
+    messages; the supervisor rings if that is far off. A turn that is not `bounded` waits for what may take
+    any time, such as mail servers or a scan of the whole database.
     """
 
-    def __init__(self, queue: str, interval: float = conf.TURN_INTERVAL_S) -> None:
+    def __init__(
+        self, queue: str, interval: float = conf.TURN_INTERVAL_S, *, bounded: bool = True
+    ) -> None:
+        if not bounded:
+            _unbounded.add(queue)
         self.queue = queue
         self.interval = interval
         self.again_in: float | None = None
@@ -191,8 +188,7 @@ def runtime(agent: str) -> Runtime:
     return _runtimes[agent]
 
 
-# What a turn of these waits for, mail servers or the whole database, has no bound that is worth a number.
-_UNBOUNDED = {queues.ALERTS, queues.AUDIT}
+_unbounded: set[str] = set()  # queues whose turns may last for any time
 _seen_alive: dict[str, float] = {}  # queue → when its thread last went on (monotonic)
 
 
@@ -204,7 +200,7 @@ def note_alive(queue: str) -> None:
 def alive(queue: str) -> bool:
     """Return whether the thread of a queue goes on; the heartbeat's thread must not hide that it hangs."""
     seen, served = _seen_alive.get(queue), _runtimes.get(queue)
-    if seen is None or queue in _UNBOUNDED:
+    if seen is None or queue in _unbounded:
         return True
     beat = served.watch.beat_at if served else 0.0
     return time.monotonic() - max(seen, beat) < conf.STALLED_AFTER_S

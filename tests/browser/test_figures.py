@@ -8,8 +8,8 @@ from axe_playwright_python.sync_playwright import Axe
 from django.contrib.auth.models import User
 from playwright.sync_api import expect
 
+from orchestration.console.statistics import rollups
 from orchestration.models import Policy
-from orchestration.statistics import rollups
 from tests.support.engine import claimed, in_error, new_task, run_to_end, staff
 from tests.support.operators import fail
 

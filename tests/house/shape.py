@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 NAMELESS = {"one", "some", "found", "wanted", "given", "kept", "meant", "told", "lone"}
-CONSOLE = {"dashboard", "queries", "admin"}
-ASSURANCE = {"audit", "doctor", "retention"}
+ABOVE = {"console", "assurance"}  # applications that the engine runs without
 
 
 class Place(NamedTuple):
@@ -53,12 +52,12 @@ def _bound(node: ast.AST) -> Iterator[str]:
 
 
 def engine(texts: Mapping[str, str]) -> dict[str, str]:
-    """Return the files of the engine without the operators' pages, audit, doctor and retention."""
+    """Return the files of the engine without the applications above it."""
     return {
         path: text
         for path, text in texts.items()
         if Path(path).parts[0] == "orchestration"
-        and Path(path).parts[1] not in CONSOLE | ASSURANCE
+        and Path(path).parts[1] not in ABOVE
         and path.endswith(".py")
     }
 

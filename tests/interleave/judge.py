@@ -8,8 +8,8 @@ from tempfile import TemporaryFile
 from django.db import connection, transaction
 
 from orchestration import registry
-from orchestration.audit import runner, snapshot, tables
-from orchestration.audit.check import Scope
+from orchestration.applications.audits import Scope
+from orchestration.assurance.audit import runner, snapshot, tables
 from orchestration.database import clock, sql
 from orchestration.models import Event, Task
 from orchestration.models.history import EventKind

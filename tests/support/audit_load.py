@@ -107,7 +107,7 @@ def _row(
 
 
 def _audit() -> None:
-    from orchestration.audit import runner
+    from orchestration.assurance.audit import runner
 
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     began = time.monotonic()

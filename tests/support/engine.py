@@ -156,7 +156,8 @@ def force(statement, parameters):
 def rested_memory() -> Memory:
     """Return a leader's memory by which no interval of a duty is over."""
     memory = Memory()
-    duties = (*supervisor.DUTIES, *housekeeper.DUTIES)
+    housekeeper.load_duties()
+    duties = (*supervisor.DUTIES, *housekeeper.DUTIES, *registry.duties.values())
     memory.next_at = {duty.name: float("inf") for duty in duties}
     return memory
 

@@ -8,7 +8,7 @@ from django.contrib.auth.models import Group, User
 from django.urls import reverse
 
 from orchestration.models import Operation, SupervisorPolicy, Task
-from orchestration.queries.undo_preview import undo_preview
+from orchestration.operations.undo_preview import undo_preview
 from tests.support.operators import browser
 from tests.support.sandbox import AUTHORIZED, CHARGE
 

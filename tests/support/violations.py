@@ -4,7 +4,7 @@ from io import StringIO
 
 from django.db import connection
 
-from orchestration.audit import runner, snapshot
+from orchestration.assurance.audit import runner, snapshot
 from tests.support.database import PATIENTLY
 
 

@@ -9,10 +9,11 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from orchestration import registry
+from orchestration.database.capped_counts import CAP
 from orchestration.database.lane import State
 from orchestration.dead_letters import actions
+from orchestration.dead_letters import listing as dead_letters
 from orchestration.dead_letters.actions import DeadLetterFilter, Kind
-from orchestration.queries import agent_facts, dead_letters
 
 DETAILS = """
 states:
@@ -70,8 +71,8 @@ class Command(BaseCommand):
     def _list(self, filters: DeadLetterFilter, *, limit: int, **_: Any) -> Any:
         page = dead_letters.letters(filters, personal=True, limit=limit)
         if page.total > len(page.rows):
-            more = "more than " if page.total > agent_facts.CAP else ""
-            count = min(page.total, agent_facts.CAP)
+            more = "more than " if page.total > CAP else ""
+            count = min(page.total, CAP)
             self.stderr.write(f"the newest {len(page.rows)} of {more}{count}; see --limit")
         return [asdict(row) for row in page.rows]
 

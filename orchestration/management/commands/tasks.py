@@ -17,10 +17,8 @@ from orchestration.decisions.fairness import PRIORITIES
 from orchestration.decisions.progress import Refusal
 from orchestration.messaging import queues
 from orchestration.models import Alert, Hold, Operation, Step, Task
-from orchestration.operations import single
+from orchestration.operations import single, undo_preview
 from orchestration.people.person import Person
-from orchestration.queries import undo_preview
-from orchestration.queries.task import task_named
 from orchestration.states import LIVE_TASK_STATES, Direction, StepState, TaskState
 from orchestration.transitions.gates import probe_now
 from orchestration.transitions.holds import hold, release
@@ -55,7 +53,7 @@ def task_id(text: str) -> UUID:
         return UUID(text)
     except ValueError:
         workflow, _slash, reference = text.partition("/")
-    task = task_named(workflow, reference)
+    task = Task.named(workflow, reference)
     if task is None:
         raise ArgumentTypeError(f"{text!r} is neither a task's id nor workflow/reference of one")
     return task.id
@@ -150,7 +148,7 @@ class Command(BaseCommand):
                 raise CommandError(f"it has not come to its end after {seconds:g} s: {where}")
             time.sleep(LOOK)
         steps = {step.name: step.state for step in status.steps if step.direction == Direction.DO}
-        task = task_named(workflow, reference)
+        task = Task.named(workflow, reference)
         if task and status.state == TaskState.ERROR:
             raise CommandError(self._why_in_error(task.id))
         return {"task": task and task.id, "state": status.state, "steps": steps}

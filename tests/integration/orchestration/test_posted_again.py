@@ -8,6 +8,7 @@ import pytest
 
 from orchestration import registry, submission, task_requests
 from orchestration.api import Amendment, request_undo, submit
+from orchestration.assurance.retention import removal
 from orchestration.models import (
     Alert,
     RemovedTask,
@@ -17,7 +18,6 @@ from orchestration.models import (
     TaskRequest,
 )
 from orchestration.models.fields import DatabaseNow
-from orchestration.retention import removal
 from orchestration.transitions.resubmit import resubmit
 from orchestration.transitions.undo import undo
 from tests.support.engine import in_error

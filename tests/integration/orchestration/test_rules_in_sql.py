@@ -8,6 +8,7 @@ import pytest
 from django.db import transaction
 
 from orchestration import api
+from orchestration.console.statistics import rollups
 from orchestration.database import clock, sql
 from orchestration.decisions.compensation import may_be_done
 from orchestration.decisions.fairness import Arrival, Line, Position, give_turns
@@ -18,7 +19,6 @@ from orchestration.models.hold import HoldCause
 from orchestration.models.step import claimable
 from orchestration.operations.items import MAY_BE_DONE
 from orchestration.states import ANSWERED, GateState, Outcome, StepState
-from orchestration.statistics import rollups
 from orchestration.transitions.gates import lock_gates
 from orchestration.transitions.holds import held, hold
 from orchestration.transitions.locked_task import lock

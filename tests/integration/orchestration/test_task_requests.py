@@ -217,7 +217,7 @@ def test_submission_that_becomes_no_task_is_reported(accepted, monkeypatch):
 
 def test_request_set_aside_is_a_dead_letter(accepted):
     from orchestration.alerting import alerts
-    from orchestration.queries.dead_letters import letters
+    from orchestration.dead_letters.listing import letters
 
     _, errors = accepted
     task = new_task("7")

@@ -7,7 +7,7 @@ from django.db.models import F
 
 from orchestration import submission
 from orchestration.applications import status_messages
-from orchestration.audit import runner, snapshot
+from orchestration.assurance.audit import runner, snapshot
 from orchestration.models import Alert, Application, StatusMessage, SupervisorPolicy
 from orchestration.monitoring import monitors
 from tests.support.applications import Caller, application

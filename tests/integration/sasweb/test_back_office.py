@@ -5,7 +5,7 @@ from django.apps import apps
 from django.contrib import admin
 from django.contrib.auth.models import Group
 
-from orchestration.dashboard.roles import ROLES
+from orchestration.people.roles import ROLES
 from sasweb.back_office import GROUPS
 from tests.support.operators import browser, person
 from tests.support.page import page

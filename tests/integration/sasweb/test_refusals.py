@@ -118,7 +118,7 @@ def test_page_that_fails_is_in_its_dress(boss, address, brand, monkeypatch):
     def fail(*_args, **_kwargs):
         raise RuntimeError
 
-    monkeypatch.setattr("orchestration.queries.health.shell", fail)
+    monkeypatch.setattr("orchestration.console.queries.health.shell", fail)
     monkeypatch.setattr("sasweb.back_office.BackOffice.get_app_list", fail)
     answer = boss.get(address)
     assert (answer.status_code, dress(answer)) == (500, brand)

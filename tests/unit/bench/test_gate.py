@@ -4,7 +4,7 @@ import pytest
 
 from bench.gate import LATENCY, Gate
 from orchestration.conf import BATCH_SIZE
-from orchestration.statistics.sizing import MEASURED, Cost
+from orchestration.console.statistics.sizing import MEASURED, Cost
 
 NOTHING = Cost(task=0, step=0)
 

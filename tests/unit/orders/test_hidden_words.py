@@ -2,7 +2,7 @@
 
 import pytest
 
-from orchestration.queries.redaction import HIDDEN, Redactor
+from orchestration.people.redaction import HIDDEN, Redactor
 from orders.lifecycle import tracking
 from orders.lifecycle.message import EMAIL_WORKFLOW, WORKFLOW
 

@@ -12,7 +12,7 @@ import pytest
 from django.contrib.staticfiles.storage import StaticFilesStorage
 from django.core.checks import ERROR, INFO, WARNING
 
-from orchestration.doctor.subjects import Unanswered
+from orchestration.assurance.doctor.subjects import Unanswered
 from sasweb import doctor
 from sasweb import settings as project
 from sasweb.stack.folders import PROJECT

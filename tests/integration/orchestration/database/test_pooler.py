@@ -9,7 +9,7 @@ from django.db import DEFAULT_DB_ALIAS, Error, connection, connections, transact
 from drill.ha.pooler import Pooler
 from drill.waiting import wait_for
 from orchestration import conf
-from orchestration.audit import runner, snapshot
+from orchestration.assurance.audit import runner, snapshot
 from orchestration.cluster import leader_election
 from orchestration.database import prepared, session, sql
 from orchestration.models import Step

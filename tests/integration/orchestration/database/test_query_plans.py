@@ -8,7 +8,7 @@ from datetime import datetime
 
 import pytest
 from django.contrib.auth.models import User
-from django.db import connection
+from django.db import connection, connections
 from django.test import Client
 
 from bench.pages.measure import pages
@@ -82,7 +82,9 @@ def clocks(plan):
 def recorded(transactional_db, monkeypatch):
     """Record what is asked of a database after a month of much work, prepared statements by their texts."""
     monkeypatch.setitem(connection.settings_dict, "DISABLE_SERVER_SIDE_CURSORS", True)
-    monkeypatch.setattr(connection, "execute_wrappers", [])  # a pooled leader leaves its own
+    monkeypatch.setattr(
+        connections["default"], "execute_wrappers", []
+    )  # a pooled leader leaves its own
     seed(3_000, 600, lambda line: None)
     staff()
     client = Client()

@@ -9,7 +9,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from orchestration.audit import runner, snapshot
+from orchestration.assurance.audit import runner, snapshot
 from orchestration.incidents import actions, aggregation
 from orchestration.incidents.state import QUIET
 from orchestration.models import (

@@ -7,7 +7,7 @@ import pytest
 from django.db import connection
 
 from drill.waiting import wait_for
-from orchestration.audit import runner, snapshot
+from orchestration.assurance.audit import runner, snapshot
 from orchestration.dead_letters import capture
 from orchestration.incidents import aggregation
 from orchestration.messaging import queues

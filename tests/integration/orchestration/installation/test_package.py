@@ -3,12 +3,13 @@
 import json
 import os
 import re
+import shutil
 import socket
 import subprocess
 import sys
 import tomllib
+from collections.abc import Collection
 from importlib.metadata import version
-from itertools import chain
 from pathlib import Path
 
 import psycopg2
@@ -24,6 +25,10 @@ from tests.support.markdown import blocks
 PAGE = (PROJECT / "docs" / "use" / "your-project.md").read_text()
 DATABASE = "a_project_of_its_own"
 PYPROJECT = tomllib.loads((PROJECT / "pyproject.toml").read_text())
+
+EXTRAS = PYPROJECT["project"]["optional-dependencies"]
+ABOVE = ("console", "assurance")  # the applications that the engine runs without
+OF_TRACING = {"opentelemetry-sdk", "opentelemetry-exporter-otlp-proto-http"}  # `opentelemetry.…`
 
 COMMANDS = """
 import json, os, sys
@@ -59,6 +64,25 @@ print("looked")
 """
 
 
+# In a process that must not have some packages: they cannot be imported, though they may be installed.
+MISSING = """
+import sys
+sys.modules.update(dict.fromkeys({packages!r}))
+"""
+
+LOADED = """
+import sys
+from django.apps import apps
+names = {app.name for app in apps.get_app_configs() if app.name.startswith("orchestration")}
+assert names == {"orchestration"}, names
+above = ("orchestration.console", "orchestration.assurance")
+assert not [name for name in sys.modules if name.startswith(above)]
+from orchestration.models import Lease
+assert Lease.objects.filter(swept_at__isnull=False).count() == 2, list(Lease.objects.values())
+print("engine alone")
+"""
+
+
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
     """The wheel, built and installed in a folder of its own."""
@@ -75,8 +99,18 @@ def site(tmp_path_factory):
 
 
 @pytest.fixture
-def project(site, tmp_path, settings):
-    """A project as `startproject` makes it, with what the page says, and a database of its own."""
+def engine(site, tmp_path):
+    """The wheel's files without the other two applications, and without what only they need."""
+    folder = tmp_path / "engine"
+    absent = shutil.ignore_patterns(*ABOVE)
+    shutil.copytree(site / "orchestration", folder / "orchestration", ignore=absent)
+    (folder / "sitecustomize.py").write_text(MISSING.format(packages=of_extras(*ABOVE, "metrics")))
+    return folder
+
+
+@pytest.fixture
+def database():
+    """A database for a project; yields how to reach it."""
     server = {
         name: str(value)
         for name, value in connection.get_connection_params().items()
@@ -88,18 +122,25 @@ def project(site, tmp_path, settings):
     cursor = session.cursor()
     cursor.execute(f"DROP DATABASE IF EXISTS {DATABASE} WITH (FORCE)")
     cursor.execute(f"CREATE DATABASE {DATABASE}")
-    run = Project(tmp_path, site)
-    call_command("startproject", "mysite", tmp_path)
-    of_settings, of_urls, of_log, _duty = blocks(PAGE, "python")
-    run.append("mysite/settings.py", of_settings)
-    run.append("mysite/settings.py", of_log)
-    given = {"NAME": DATABASE, "HOST": server.get("host", ""), "USER": server.get("user", "")}
-    run.append("mysite/settings.py", f"DATABASES['default'] |= {given!r}")
-    run.append("mysite/settings.py", f"REDIS_URL = {settings.REDIS_URL + '?db=5'!r}")
-    run.append("mysite/urls.py", of_urls)
-    yield run
+    yield {"NAME": DATABASE, "HOST": server.get("host", ""), "USER": server.get("user", "")}
     cursor.execute(f"DROP DATABASE {DATABASE} WITH (FORCE)")
     session.close()
+
+
+def project(folder, site, database, redis, **changed):
+    """Make a project as `startproject` makes it, with what the page says."""
+    run = Project(folder, site)
+    call_command("startproject", "mysite", folder)
+    of_settings, of_urls, of_log, _duty = blocks(PAGE, "python")
+    for line, other in changed.items():
+        of_settings = re.sub(rf"^{line} .*$", other, of_settings, flags=re.MULTILINE)
+    run.append("mysite/settings.py", of_settings)
+    run.append("mysite/settings.py", of_log)
+    run.append("mysite/settings.py", f"DATABASES['default'] |= {database!r}")
+    run.append("mysite/settings.py", f"REDIS_URL = {redis + '?db=5'!r}")
+    if not changed:
+        run.append("mysite/urls.py", of_urls)
+    return run
 
 
 class Project:
@@ -135,14 +176,33 @@ def free_port() -> str:
 
 @pytest.mark.django_db
 @pytest.mark.timeout(300)
-def test_engine_runs_in_a_project_of_its_own(project, site):
+def test_all_three_run_in_a_project_of_its_own(tmp_path, site, database, settings):
+    run = project(tmp_path, site, database, settings.REDIS_URL)
+    seen = run_trips(run, ["shell", "-v", "0", "-c", f"folder = {str(site)!r}\n{LOOK}"])
+    assert seen.endswith("looked\n")
+    assert re.search(r"Ran 2 tests in .*\n\nOK", run.manage(["test", "trips"]))
+
+
+@pytest.mark.django_db
+@pytest.mark.timeout(300)
+def test_engine_runs_without_the_other_two(tmp_path, engine, database, settings):
+    alone = {"INSTALLED_APPS": "INSTALLED_APPS += engine.ENGINE", "MIDDLEWARE": ""}
+    (folder := tmp_path / "site").mkdir()
+    run = project(folder, engine, database, settings.REDIS_URL, **alone)
+    run_trips(run, ["deadletters", "list"], ["tasks", "alerts"])
+    run.manage(["supervisor", "--once"])
+    run.manage(["housekeeper", "--once"])
+    assert run.manage(["shell", "-v", "0", "-c", LOADED]).endswith("engine alone\n")
+
+
+def run_trips(project, *commands):
+    """Make an example workflow, run a task of it, and then commands; return what these print."""
     printed = project.manage(["startworkflow", "trips"], ["check"])
     assert 'Add "trips" to INSTALLED_APPS' in printed
     assert "orchestration.W001" in printed
     port = free_port()
     project.append("mysite/settings.py", 'INSTALLED_APPS += ["trips"]')
     project.append("mysite/settings.py", f'TRIPS_URL = "http://127.0.0.1:{port}"')
-    assert re.search(r"Ran 2 tests in .*\n\nOK", project.manage(["test", "trips"]))
     (submit,) = re.findall(r"shell -v 0 -c '(.+)'", printed)
     made = project.manage(
         ["migrate", "--verbosity", "0"],
@@ -155,14 +215,13 @@ def test_engine_runs_in_a_project_of_its_own(project, site):
         project.start("manage.py", "work", "--all"),
     ]
     try:
-        look = f"folder = {str(site)!r}\n{LOOK}"
-        seen = project.manage(["tasks", "wait", "trips", "1"], ["shell", "-v", "0", "-c", look])
+        seen = project.manage(["tasks", "wait", "trips", "1"], *commands)
     finally:
         for one in started:
             one.terminate()
             one.wait(20)
     assert '"order": "processed"' in seen
-    assert seen.endswith("looked\n")
+    return seen
 
 
 def test_wheel_has_the_engine_alone(site):
@@ -174,11 +233,19 @@ def test_wheel_has_the_engine_alone(site):
     assert (information / "licenses" / "LICENSE").exists()
 
 
-def imported() -> set[str]:
-    """Return the packages that the engine's modules import."""
+def imported(room: str, but: Collection[str] = ()) -> set[str]:
+    """Return the packages that the modules of a folder import, without those of some of its rooms."""
     line = re.compile(r"^\s*(?:import|from) ([a-zA-Z0-9_]+)", re.MULTILINE)
-    files = (PROJECT / "orchestration").rglob("*.py")
-    return {name for file in files for name in line.findall(file.read_text())}
+    folder = PROJECT / room
+    files = (file for file in folder.rglob("*.py") if file.relative_to(folder).parts[0] not in but)
+    names = {name for file in files for name in line.findall(file.read_text())}
+    return names - sys.stdlib_module_names - {"orchestration"}
+
+
+def of_extras(*extras: str) -> set[str]:
+    """Return the packages, as they are imported, that only these extras bring."""
+    names = {Requirement(text).name for extra in extras for text in EXTRAS[extra]}
+    return {package for package, name in DISTRIBUTIONS.items() if name in names}
 
 
 DISTRIBUTIONS = {
@@ -191,13 +258,26 @@ DISTRIBUTIONS = {
 }  # fmt: skip
 
 
-def test_dependencies_are_what_the_engine_imports():
-    foreign = imported() - sys.stdlib_module_names - {"orchestration"}
-    project = PYPROJECT["project"]
-    declared = [*project["dependencies"], *chain(*project["optional-dependencies"].values())]
-    names = {Requirement(one).name for one in declared}
-    assert {DISTRIBUTIONS[name] for name in foreign} <= names
-    assert set(DISTRIBUTIONS) == foreign  # one that is not imported any more is not needed
+NEEDED = {Requirement(text).name for text in PYPROJECT["project"]["dependencies"]}
+
+
+@pytest.mark.parametrize(
+    ("room", "but", "extras"),
+    [
+        ("orchestration", ABOVE, ("tasks", "testing", "tracing")),
+        ("orchestration/console", (), ("console", "metrics")),
+        ("orchestration/assurance", (), ("assurance",)),
+    ],
+)
+def test_each_application_imports_what_it_declares(room, but, extras):
+    names = {DISTRIBUTIONS[package] for package in imported(room, but)}
+    optional = {Requirement(text).name for extra in extras for text in EXTRAS[extra]}
+    assert names <= NEEDED | optional
+    assert optional - names <= OF_TRACING  # one that is not imported is not needed
+
+
+def test_no_package_is_known_that_is_not_imported():
+    assert set(DISTRIBUTIONS) == imported("orchestration")
 
 
 @pytest.mark.parametrize("text", PYPROJECT["project"]["dependencies"])

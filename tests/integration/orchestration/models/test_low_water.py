@@ -10,18 +10,18 @@ from django.db.utils import ProgrammingError
 
 from bench.turn_plans import Explaining
 from orchestration import conf, scheduler, supervisor
+from orchestration.console.statistics import rollups
 from orchestration.database import prepared
 from orchestration.decisions.fairness import STRIDE
 from orchestration.models import Hold, Policy, Step, low_water
 from orchestration.models.fields import DatabaseNow
 from orchestration.models.low_water import AGENTS, LONG_AGO, PROCESSING, Mark, _Known
 from orchestration.monitoring import monitors
-from orchestration.queries.agents import OTHERS
-from orchestration.statistics import rollups
 from orchestration.supervision import doorbells
 from orchestration.supervision.duties import anything, is_anything_due, parameters
 from orchestration.transitions import failures
 from orchestration.transitions.holds import unpark
+from orchestration.waiting.undeclared import UNDECLARED
 from tests.support.database import another
 from tests.support.engine import claimed, new_task
 from tests.support.plans import FORGET, analyse
@@ -148,7 +148,7 @@ def read_by_sweep() -> dict[str, int]:
         "gates": read_by(
             rollups.OBSERVE_GATES, watched | {"spans": [60], "cap": 9}, off=prepared.WAYS
         ),
-        "undeclared": read_by(OTHERS, {"agents": ["", "greeter"]}),
+        "undeclared": read_by(UNDECLARED, {"agents": ["", "greeter"]}),
     }
 
 

@@ -27,7 +27,7 @@ from orchestration.models.fields import DatabaseNow
 from orchestration.monitoring import monitors
 from orchestration.monitoring.clocks import CLOCK
 from orchestration.monitoring.monitors import look
-from orchestration.queries.agents import others_wanted
+from orchestration.waiting.undeclared import undeclared_agents
 from orchestration.workers import leader_monitor
 
 pytestmark = pytest.mark.django_db
@@ -247,7 +247,7 @@ def test_queries_are_independent_of_the_number_of_waiting_steps(django_assert_nu
     for _ in range(5):
         waiting_step()
     troubles()
-    with django_assert_num_queries(22):  # eight say why the oldest of all agents wait
+    with django_assert_num_queries(21):  # eight say why the oldest of all agents wait
         look(Debounce())
 
 
@@ -317,8 +317,8 @@ def test_undeclared_agents_are_found_wherever_their_names_stand():
     names = ["0", *(f"{name}{end}" for name in declared for end in ("0", "1")), "zzz"]
     for name in (*names, *declared):
         waiting_step(since=timedelta(seconds=1), agent=name)
-    assert sorted(others_wanted(registry.agents)) == sorted(names)
-    assert sorted(others_wanted([])) == sorted([*names, *declared])
+    assert sorted(undeclared_agents(registry.agents)) == sorted(names)
+    assert sorted(undeclared_agents([])) == sorted([*names, *declared])
 
 
 def test_long_pause_that_a_service_asked_for_is_an_alert_until_it_ends():

@@ -5,6 +5,7 @@ from importlib import import_module
 import pytest
 from django.db import IntegrityError, transaction
 
+from orchestration.console.queries.operations import last_action_on_operation
 from orchestration.decisions.progress import Refusal
 from orchestration.models import (
     Alert,
@@ -23,7 +24,6 @@ from orchestration.models.operation import ITEM_MOVES, OPERATION_MOVES
 from orchestration.operations import controls, items, runner
 from orchestration.operations.lifecycle import approve, confirm, draft, preview
 from orchestration.operations.summary import sentence
-from orchestration.queries.operations import last_action_on_operation
 from orchestration.transitions.holds import hold
 from orchestration.transitions.replies import record
 from orchestration.transitions.resubmit import done_by_hand, resubmit

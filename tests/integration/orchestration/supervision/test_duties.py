@@ -15,6 +15,7 @@ FAILING = "system/supervisor/failing/prune carts"
 
 @pytest.fixture(autouse=True)
 def _registered_only_here(db, monkeypatch):
+    housekeeper.load_duties()
     monkeypatch.setattr(registry, "duties", {})
     staff()
     housekeeper.sweep(LEADER)
@@ -38,8 +39,8 @@ def test_duty_runs_while_its_condition_is_true():
 
 def test_duty_runs_after_its_interval_whether_due_or_not():
     ran = []
-    register_duty(Duty(name="prune carts", run=ran.append, every=60.0))
     memory = rested_memory()
+    register_duty(Duty(name="prune carts", run=ran.append, every=60.0))
     for _ in range(2):
         housekeeper.sweep(LEADER, memory)
     assert len(ran) == 1

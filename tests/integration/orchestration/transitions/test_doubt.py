@@ -4,7 +4,7 @@ import pytest
 
 from orchestration.decisions.progress import Refusal
 from orchestration.models import Alert, Event, Policy, StatusMessage
-from orchestration.queries.undo_preview import undo_preview
+from orchestration.operations.undo_preview import undo_preview
 from orchestration.transitions.claim import claim
 from orchestration.transitions.replies import record
 from orchestration.transitions.resubmit import done_by_hand

@@ -13,7 +13,7 @@ from orchestration.messaging import queues
 from orchestration.models import StatusMessage, Step, Submission, Task
 from orchestration.models.fields import DatabaseNow
 from orchestration.payloads.placeholders import field, key, loaded
-from orchestration.queries.redaction import HIDDEN
+from orchestration.people.redaction import HIDDEN
 from orchestration.transitions.holds import hold
 from orchestration.transitions.resubmit import done_by_hand, resubmit
 from orchestration.transitions.undo import undo

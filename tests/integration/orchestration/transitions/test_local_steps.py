@@ -14,7 +14,7 @@ from orchestration import conf, registry, scheduler
 from orchestration.agents.errors import Rejected
 from orchestration.agents.payload_schemas import Invalid
 from orchestration.applications import task_status
-from orchestration.audit import runner, snapshot
+from orchestration.assurance.audit import runner, snapshot
 from orchestration.cluster.debounce import Debounce
 from orchestration.database.prepared import statement as prepared
 from orchestration.declarations.workflows import own_problems

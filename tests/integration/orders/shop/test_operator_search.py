@@ -7,9 +7,9 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from orchestration.console.queries import task_filters, word_meanings
+from orchestration.console.queries.search_query import read
 from orchestration.models import Task
-from orchestration.queries import task_filters, word_meanings
-from orchestration.queries.search_query import read
 from orders.lifecycle import operator_search
 from orders.lifecycle.message import EMAIL_WORKFLOW, WORKFLOW, order_number
 from orders.models import Order

@@ -9,7 +9,7 @@ from django.test import override_settings
 from django.urls import resolve
 
 from orchestration.alerting import alerts, runbook
-from orchestration.dashboard import alert_links
+from orchestration.console import alert_links
 from sasweb.stack.folders import PROJECT
 from tests.support import prometheus
 from tests.support.markdown import ANCHOR

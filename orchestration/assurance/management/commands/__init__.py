@@ -1,0 +1,1 @@
+"""Management commands: they parse arguments and delegate."""

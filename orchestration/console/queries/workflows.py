@@ -1,0 +1,115 @@
+"""The workflows' page: the steps of each, and how many tasks are at each step."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from ... import registry
+from ...database import clock, sql
+from ...models import Hold, Policy
+from ...models.hold import Scope
+from ...states import StepState
+from ...workflow import Step, Workflow
+
+MOST = 2_000  # steps of each state that are counted one by one
+
+# Steps that wait for others are not counted: a task stands where something happens, or should. What
+# is in error is known from its incidents, with what the leader has not added up yet; the rest is read
+# along partial indexes.
+COUNTS = """
+SELECT t.workflow, s.name, s.direction, s.process_state, count(*) FROM (
+    (SELECT task_id, name, direction, process_state FROM orchestration_step
+        WHERE process_state = 'pending' LIMIT %(limit)s)
+    UNION ALL
+    (SELECT task_id, name, direction, process_state FROM orchestration_step
+        WHERE process_state = 'processing' LIMIT %(limit)s)
+) AS s JOIN orchestration_task t ON t.id = s.task_id
+GROUP BY t.workflow, s.name, s.direction, s.process_state
+UNION ALL
+SELECT i.workflow, i.step, i.direction, 'error', sum(i.open_tasks + coalesce(t.open_tasks, 0))
+FROM orchestration_incident i LEFT JOIN (
+    SELECT incident_id, sum(open_tasks) AS open_tasks FROM orchestration_incidenttally
+    GROUP BY incident_id) AS t ON t.incident_id = i.id
+WHERE i.open_tasks + coalesce(t.open_tasks, 0) > 0
+GROUP BY i.workflow, i.step, i.direction
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StepCounts:
+    """How many tasks are at a step, by state; `undoing`: at its undo."""
+
+    pending: int = 0
+    processing: int = 0
+    error: int = 0
+    undoing: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class StepShape:
+    """One step as it is declared, its agent's thresholds, who stands at it, and what holds it."""
+
+    step: Step
+    policy: Policy | None
+    counts: StepCounts
+    hold: Hold | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorkflowShape:
+    """One registered workflow."""
+
+    workflow: Workflow
+    steps: Sequence[StepShape]
+
+
+@dataclass(frozen=True, kw_only=True)
+class WorkflowsPage:
+    """Every registered workflow; `cut` says that more steps wait or are at work than `MOST`."""
+
+    now: datetime
+    workflows: Sequence[WorkflowShape]
+    cut: bool
+    most: int = MOST
+
+
+def workflows_page() -> WorkflowsPage:
+    """Return the page in four queries."""
+    now = clock.database_now()
+    policies = {policy.agent: policy for policy in Policy.objects.all()}
+    holds = Hold.objects.filter(until=None, scope=Scope.STEP).order_by("-cause")
+    held = {(hold.workflow, hold.step): hold for hold in holds}
+    counts, cut = _counts()
+    return WorkflowsPage(
+        now=now,
+        cut=cut,
+        workflows=[
+            WorkflowShape(
+                workflow=workflow,
+                steps=[
+                    StepShape(
+                        step=step,
+                        policy=policies.get(step.agent),
+                        counts=counts.get((name, step.name), StepCounts()),
+                        hold=held.get((name, step.name)),
+                    )
+                    for step in workflow.steps
+                ],
+            )
+            for name, workflow in sorted(
+                registry.workflows.items(), key=lambda entry: (entry[1].background, entry[0])
+            )
+        ],
+    )
+
+
+def _counts() -> tuple[Mapping[tuple[str, str], StepCounts], bool]:
+    by_step: dict[tuple[str, str], dict[str, int]] = defaultdict(lambda: defaultdict(int))
+    totals: dict[str, int] = defaultdict(int)
+    for workflow, name, direction, state, count in sql.run(COUNTS, {"limit": MOST + 1}):
+        totals[state] += 0 if state == StepState.ERROR else count
+        kind = "undoing" if direction == "undo" and state != StepState.ERROR else state
+        by_step[workflow, name][kind] += int(count)
+    cut = any(total > MOST for total in totals.values())
+    return {key: StepCounts(**counts) for key, counts in by_step.items()}, cut

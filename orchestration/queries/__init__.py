@@ -1,4 +1,0 @@
-"""Queries for the operators' dashboard. Nothing here writes, and every count is capped.
-
-Each page costs a constant number of queries over indexes, however many rows there are.
-"""

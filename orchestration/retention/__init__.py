@@ -1,5 +1,0 @@
-"""Retention: what ended long ago is removed, or written to files and read back.
-
-Here: ended tasks with all that belongs to them, and old rows of other tables.
-Not here: roll-ups and dry runs, which their own rooms prune.
-"""

@@ -1,4 +1,0 @@
-"""Figures over time: roll-ups, histograms, and a replay of recorded attempts.
-
-Not here: charts (`dashboard.charts`) and the counts of pages (`queries`).
-"""
