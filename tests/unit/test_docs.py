@@ -114,15 +114,12 @@ def test_calls_of_requests_have_the_arguments_of_the_interface():
         inspect.signature(getattr(api, function)).bind(*call.args, **given)
 
 
-def test_picture_of_the_rooms_has_the_layers_that_are_checked():
+def test_table_of_the_rooms_has_the_layers_that_are_checked():
     contract = (PROJECT / ".importlinter").read_text().split("layers =\n")[1].split("\n\n")[0]
     checked = [re.findall(r"\w+", line) for line in contract.splitlines()]
     page = (PROJECT / "docs/understand/architecture.md").read_text()
-    drawn = [
-        rooms.split(" ~~~ ")
-        for rooms in re.findall(r"^ {8}(\w+(?: ~~~ \w+)*)$", page, re.MULTILINE)
-    ]
-    assert drawn == checked
+    listed = re.findall(r"^\| \d \| [^|]+ \| ([\w, ]+) \|$", page, re.MULTILINE)
+    assert [rooms.split(", ") for rooms in listed] == checked
 
 
 def test_glossary_is_sorted():
