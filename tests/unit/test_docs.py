@@ -57,12 +57,14 @@ def test_files_and_functions_that_a_page_names_exist(name):
     text = (PROJECT / name).read_text()
     named = set(NAMED.findall(text))
     roots = {path.split("/")[0] for path in tracked()}
-    files = {one for one in named if one.split("/")[0] in roots}
-    assert len(files) > 20 or name not in MAPS
+    places = sorted(place for place in named if place.split("/")[0] in roots)
+    assert len(places) > 20 or name not in MAPS
     missing = [
-        one for one in sorted(files) if not (exists(_place(one)) or (PROJECT / one).exists())
+        place for place in places if not (exists(_place(place)) or (PROJECT / place).exists())
     ]
     assert missing == []
+    rows = re.findall(r"^\| \*\*.+?\*\*[^|]*\| ([^|]+)", text, re.MULTILINE)
+    assert name not in MAPS or [row for row in rows if not NAMED.search(row)] == []
 
 
 def _place(name):
