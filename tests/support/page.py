@@ -36,7 +36,7 @@ class Element:
         conditions = [match.groupdict() for match in SELECTOR.finditer(selector)]
         return [one for one in self._descendants() if all(map(one._meets, conditions))]
 
-    def one(self, selector) -> "Element":
+    def only(self, selector) -> "Element":
         """Return the only element that a selector finds."""
         elements = self.all(selector)
         assert len(elements) == 1, f"{len(elements)} elements are {selector}"
@@ -47,7 +47,7 @@ class Element:
 
     def section(self, heading) -> "Element":
         """Return the section that a heading of this id names."""
-        return self.one(f'section[aria-labelledby="{heading}"]')
+        return self.only(f'section[aria-labelledby="{heading}"]')
 
     def rows(self) -> list[list[str]]:
         """Return the texts of the cells of each row that is not a table's head."""
@@ -131,12 +131,12 @@ def elements(html: str) -> Element:
 
 def poll_of(response) -> str:
     """Return the address that a page's live part polls."""
-    return page(response).one("#live")["hx-get"]
+    return page(response).only("#live")["hx-get"]
 
 
 def problems_of(response) -> dict[str, str]:
     """Return the sentences of a page's banner by the codes of the problems."""
-    problems = page(response).one("#health").all("p")
+    problems = page(response).only("#health").all("p")
     return {problem["data-problem"]: problem.text for problem in problems}
 
 
@@ -148,7 +148,7 @@ def listed(response) -> list[str]:
 def conflict_of(response) -> tuple[str, str]:
     """Return whose action came first, according to a page of status 409, and what it says."""
     assert response.status_code == 409
-    conflict = page(response).one("[data-conflict]")
+    conflict = page(response).only("[data-conflict]")
     assert conflict.texts("strong") in ([], [conflict["data-conflict"]])  # none: "you"
     return conflict["data-conflict"], conflict.text
 

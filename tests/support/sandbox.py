@@ -218,7 +218,7 @@ async def page(client: Client, path: str = "/") -> str:
 
 def text_of(html: str, ref: str) -> str:
     """Return the text of the element with an id."""
-    return elements(html).one(f"#{ref}").text
+    return elements(html).only(f"#{ref}").text
 
 
 def restarted(folder: Path, first: Any, then: Any) -> None:

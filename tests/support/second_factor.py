@@ -39,7 +39,7 @@ def with_app(user) -> App:
 
 def app_of(response) -> App:
     """Return an app that has scanned the page of the set-up."""
-    return App.typed(page(response).one("[data-secret]").text)
+    return App.typed(page(response).only("[data-secret]").text)
 
 
 def log_in(user, *, client=None, to="/ops/", follow=False, **headers):

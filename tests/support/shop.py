@@ -114,12 +114,12 @@ def order_page(client: Client, order) -> str:
 
 def poll_address(html: str) -> str | None:
     """Return the address that an order's page polls; None if it is final."""
-    return elements(html).one("#order-status").attributes.get("hx-get")
+    return elements(html).only("#order-status").attributes.get("hx-get")
 
 
 def verdict(html: str) -> str:
     """Return the sentence on an order's page that states how the order is."""
-    return elements(html).one("#verdict").text
+    return elements(html).only("#verdict").text
 
 
 def order_verdict(client: Client, order) -> str:

@@ -8,7 +8,7 @@ from orchestration.assurance.audit import runner, snapshot
 from tests.support.database import PATIENTLY
 
 
-def found(rows=None):
+def violations(rows=None):
     """Audit in the test's own transaction; return the violations as {(invariant, reference)}."""
     cut = snapshot.prepare()
     file = StringIO(newline="")

@@ -46,13 +46,13 @@ def test_admin_passes_djangos_checks():
 def test_index_lists_the_groups_in_order(client):
     index = page(client.get("/admin/"))
     assert index.texts("caption") == list(GROUPS)
-    assert index.one("#site-name").all("a")[0].text == admin.site.site_header
+    assert index.only("#site-name").all("a")[0].text == admin.site.site_header
 
 
 def test_badge_names_the_installation(client, settings):
     settings.ENVIRONMENT = "production"
     response = client.get("/admin/")
-    assert page(response).one("span.environment.production").text == "production"
+    assert page(response).only("span.environment.production").text == "production"
     assert " style=" not in response.text
 
 

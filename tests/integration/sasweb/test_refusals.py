@@ -20,7 +20,7 @@ def boss():
 
 
 def dress(response):
-    return page(response).one("a.brand").text
+    return page(response).only("a.brand").text
 
 
 def back(response):
@@ -42,10 +42,10 @@ def back(response):
 def test_address_of_a_form_that_is_opened_says_what_to_do(boss, address, above, brand):
     answer = boss.get(address, headers={"Referer": "http://testserver/ops/tasks/?q=x"})
     assert (answer.status_code, answer["Allow"].partition(",")[0]) == (405, "POST")
-    assert page(answer).one('[data-refused="method"]')
+    assert page(answer).only('[data-refused="method"]')
     assert dress(answer) == brand
     assert back(answer) == ["/ops/tasks/?q=x"]
-    to = page(answer).one("[data-above]")["href"]
+    to = page(answer).only("[data-above]")["href"]
     assert to == (above or address.removesuffix("cancel/"))
     assert boss.head(address).content == b""
 
@@ -89,7 +89,7 @@ def test_refused_permission_in_the_admin_is_in_the_dashboards_dress():
     ada = browser(person("ada", is_staff=True))
     answer = ada.get("/admin/auth/user/")
     assert (answer.status_code, dress(answer)) == (403, OPS)
-    assert "ada" in page(answer).one('[data-refused="permission"]').text
+    assert "ada" in page(answer).only('[data-refused="permission"]').text
 
 
 @pytest.mark.parametrize(
@@ -129,7 +129,7 @@ def test_login_with_anything_too_long_is_wrong_as_any_other(letters, agent):
     given = {"username": "a" * letters, "password": "y"}
     answer = Client(headers={"User-Agent": agent}).post("/login/", given)
     assert answer.status_code == 200
-    assert page(answer).one(".errors")
+    assert page(answer).only(".errors")
 
 
 def test_login_of_staff_is_in_the_dashboards_dress_also_for_the_admin():
@@ -142,7 +142,7 @@ def test_login_of_staff_is_in_the_dashboards_dress_also_for_the_admin():
 
 @pytest.mark.parametrize("address", ["/nowhere/", "/cart/add/", "/products/nowhere/"])
 def test_error_page_of_the_shop_has_its_menu(client, address):
-    menu = page(client.get(address)).one("nav.nav").all("a")
+    menu = page(client.get(address)).only("nav.nav").all("a")
     assert [one["href"] for one in menu] == ["/", "/orders/find/", "/account/", "/cart/"]
 
 
@@ -156,6 +156,6 @@ def test_menu_of_an_error_page_needs_no_database(template, django_assert_num_que
 
 def test_number_of_an_empty_cart_is_plain(client):
     products(1)
-    assert page(client.get("/")).one("#cart-link").one("span.count")["class"] == "count"
+    assert page(client.get("/")).only("#cart-link").only("span.count")["class"] == "count"
     client.post("/cart/add/", {"sku": "sku-0"})
-    assert page(client.get("/")).one("#cart-link").one("span.count")["class"] == "count full"
+    assert page(client.get("/")).only("#cart-link").only("span.count")["class"] == "count full"

@@ -522,7 +522,7 @@ def test_lead_approves_what_another_user_asked_for(office, big):
 def test_colleagues_account_counts_once_another_admin_has_confirmed_it(office, big):
     eve = office.create("ada", "eve", "lead")
     shown = page(office.browser("eve").get(f"/ops/operations/{big.id}/"))
-    assert shown.one("[data-unconfirmed]")
+    assert shown.only("[data-unconfirmed]")
     eve.set_password("chosen by eve herself")
     eve.save()
     assert office.vouch("dan", eve).status_code == 302
@@ -562,8 +562,8 @@ def test_plain_resubmits_need_no_second_person(office):
     assert Step.objects.filter(name="hello", process_state="pending").count() == BIG
     # they count for what comes next
     shown = page(office.browser("ann").get(f"/ops/operations/{office.draft('ann', failed(1)).id}/"))
-    assert shown.one("[data-day]")["data-day"] == str(BIG)
-    assert shown.one("#approval")
+    assert shown.only("[data-day]")["data-day"] == str(BIG)
+    assert shown.only("#approval")
 
 
 def test_approved_change_is_sent(office):
@@ -571,7 +571,7 @@ def test_approved_change_is_sent(office):
     office.change("ann", step, amount=1500)
     operation = waits(office, step, "ann")
     shown = page(office.browser("lea").get(f"/ops/operations/{operation.id}/"))
-    assert shown.one("#change").texts("ins") == ["1500"]
+    assert shown.only("#change").texts("ins") == ["1500"]
     assert office.approve("lea", operation).status_code == 303
     begin(operation)
     advance(operation)
@@ -624,7 +624,7 @@ class TestByHandAtTheService:
             payment = "pi_fake"
         answer = office.by_hand("ann", step, id=payment, status="requires_capture")
         assert answer.status_code == 422
-        assert page(answer).one("#id_payload_error")
+        assert page(answer).only("#id_payload_error")
         step.refresh_from_db()
         assert step.process_state == "error"
         assert not Operation.objects.exists()

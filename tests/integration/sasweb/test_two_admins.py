@@ -257,9 +257,9 @@ def test_list_refuses_what_both_changed_and_shows_each_row_beside_its_form(ada, 
     assert "to “50”. You entered “60”" in errors_of(refused)
     assert set(Product.objects.values_list("stock", flat=True)) == {"plenty"}
     again = fields_of(form_of(refused))
-    for row in page(refused).one("#result_list").one("tbody").all("tr"):
-        number = row.one("select")["name"].split("-")[1]
-        assert again[f"form-{number}-sku"] == [row.one("th").text.replace("Product ", "sku-")]
+    for row in page(refused).only("#result_list").only("tbody").all("tr"):
+        number = row.only("select")["name"].split("-")[1]
+        assert again[f"form-{number}-sku"] == [row.only("th").text.replace("Product ", "sku-")]
     assert again["form-0-position"] == ["60"]
     assert ada.post(address, {**again, "_save": "Save"}).status_code == 302
     assert Product.objects.get(sku="sku-0").position == 60

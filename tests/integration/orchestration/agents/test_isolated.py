@@ -21,7 +21,7 @@ from orchestration.workflow import Workflow
 from tests.support.engine import claimed, new_task, staff, sweep
 from tests.support.operators import LEADER
 from tests.support.sandbox import process, send
-from tests.support.violations import found
+from tests.support.violations import violations
 
 pytestmark = pytest.mark.django_db
 MANY = 20
@@ -115,4 +115,4 @@ def test_what_was_done_as_the_process_died_is_undone(service):
 
     wait_for(all_undone, "all are undone", 60)
     assert standing(service) == 0
-    assert found() == []
+    assert violations() == []

@@ -290,7 +290,7 @@ def test_access_table_holds_for_each_route_and_role(who, route):
         if expected == LOGIN:
             assert response["Location"].startswith("/login/?next=/ops/")
         if expected == NO and method != "head":
-            assert page(response).one('[data-refused="permission"]')
+            assert page(response).only('[data-refused="permission"]')
             shown = response.text.replace(quote(row.query, safe=""), "")  # what was asked for
             assert "t-1" not in shown
     world.step.refresh_from_db()
@@ -335,7 +335,7 @@ def test_refusal_names_the_missing_permission_and_its_roles(who, route, permissi
     refused = client.post(address) if TABLE[route].post else client.get(address)
     assert refused.status_code == NO
     shown = page(refused)
-    sentence = shown.one("[data-refused]").text
+    sentence = shown.only("[data-refused]").text
     assert f"“{Permission.objects.get(codename=permission).name}”" in sentence
     roles = shown.texts("em")
     assert roles[0] == role
@@ -382,7 +382,7 @@ def test_refusal_leads_back_to_the_page_before():
     client = browser(user_of("viewer"))
     before = {"Referer": "http://testserver/ops/agents/?x=1"}
     shown = page(client.get("/ops/holds/new/?agent=greeter", headers=before))
-    assert shown.one("[data-back]")["href"] == "/ops/agents/?x=1"
+    assert shown.only("[data-back]")["href"] == "/ops/agents/?x=1"
 
 
 def test_resubmit_permission_alone_is_not_enough():
@@ -396,7 +396,7 @@ def test_resubmit_form_requires_the_permission():
     step = in_error()
     address = reverse("ops:task", args=[step.task_id])
     form = f'form[action="{reverse("ops:resubmit", args=[step.id])}"]'
-    assert page(browser(person("ann", "operate", "resubmit")).get(address)).one(form)
+    assert page(browser(person("ann", "operate", "resubmit")).get(address)).only(form)
     assert page(browser(person("bob", "operate")).get(address)).all(form) == []
 
 

@@ -82,7 +82,7 @@ def test_changed_input_is_sent_under_a_new_key_and_both_are_kept():
     assert (event.actor, event.reason) == ("ann", "the name was wrong")
     assert (event.detail["before"], event.detail["after"]) == ({"to": "Ada"}, {"to": "Grace"})
     shown = page(client.get(of("task", task)))
-    assert shown.one("#messages").one(".success")
+    assert shown.only("#messages").only(".success")
     (row,) = [row for row in shown.section("h-events").all("tr") if row.all("ins")]
     assert (row.texts("del"), row.texts("ins")) == (["Ada"], ["Grace"])
     assert f"{task.id}:hello:do:2" in row.texts("code")
@@ -100,10 +100,10 @@ def test_unchanged_input_keeps_its_key():
 def test_input_of_a_step_in_doubt_cannot_be_changed():
     client, task = corrector(), new_task()
     step = gave_up(task, "unknown")
-    assert page(client.get(of("change", step))).one('[name="nothing_done"]')
+    assert page(client.get(of("change", step))).only('[name="nothing_done"]')
     refused = change(client, step, payload=GRACE)
     assert refused.status_code == 422
-    assert page(refused).one("#id_nothing_done_error")
+    assert page(refused).only("#id_nothing_done_error")
     step.refresh_from_db()
     assert step.process_state == "error"
     found_out = change(client, step, payload=GRACE, nothing_done="on")
@@ -118,12 +118,12 @@ def test_forgotten_key_requires_a_check_by_the_user():
     step.error_code = KEY_FORGOTTEN
     step.save(update_fields=["error_code"])
     shown = page(client.get(of("task", task)))
-    assert shown.one("[data-forgotten]")
+    assert shown.only("[data-forgotten]")
     assert shown.all(f'[action="{of("resubmit", step)}"]') == []
     assert press(client, step).status_code == 409
     refused = change(client, step)
     assert refused.status_code == 422
-    assert page(refused).one("#id_nothing_done_error")
+    assert page(refused).only("#id_nothing_done_error")
     assert change(client, step, nothing_done="on").status_code == 303
 
 
@@ -133,7 +133,7 @@ def test_input_that_does_not_fit_the_schema_is_refused(typed):
     refused = client.post(of("change", step), {"attempt": 1, "reason": "so", "payload": typed})
     assert refused.status_code == 422
     assert refused.context["payload"].errors["payload"]
-    assert page(refused).one("#id_payload_error")
+    assert page(refused).only("#id_payload_error")
     step.refresh_from_db()
     assert (step.process_state, step.request) == ("error", {"to": "Ada"})
 
@@ -175,7 +175,7 @@ def test_redacted_fields_survive_a_change_of_the_others(monkeypatch):
 def test_step_done_by_hand_passes_its_result_on():
     client, task = able("correct"), new_task()
     step = in_error(task)
-    assert page(client.get(of("by_hand", step))).one("#d-request")
+    assert page(client.get(of("by_hand", step))).only("#d-request")
     assert by_hand(client, step).status_code == 303
     step.refresh_from_db()
     assert (step.process_state, step.result) == ("skipped", {"id": "g9"})
@@ -241,7 +241,7 @@ def test_undo_preview_names_money_in_doubt():
     assert calls.texts(".badge") == ["in doubt"]
     assert calls.texts("strong") == ["€12.34"]
     assert "including steps in doubt" in calls.text
-    assert "again" in calls.one("[data-refund]").text  # is cancelled
+    assert "again" in calls.only("[data-refund]").text  # is cancelled
 
 
 def test_undo_is_refused_if_its_preview_is_outdated():
@@ -282,8 +282,8 @@ def test_decision_about_a_step_of_an_undone_task_is_refused():
 def test_irreversible_step_forbids_the_undo_without_force():
     task = irreversible(new_task())
     client = able("undo")
-    shown = page(client.get(of("undo", task))).one("#content")
-    assert shown.one("div.strip.warning").texts("li") == ["“again”: they heard it"]
+    shown = page(client.get(of("undo", task))).only("#content")
+    assert shown.only("div.strip.warning").texts("li") == ["“again”: they heard it"]
     assert shown.all("form") == []
     assert ask_undo(client, task, force="on").status_code == 403
     task.refresh_from_db()
@@ -295,7 +295,7 @@ def test_undo_can_be_forced_with_the_permission():
     client = able("undo", "force_undo")
     hesitant = ask_undo(client, task)
     assert hesitant.status_code == 422
-    assert page(hesitant).one("#id_force_error")
+    assert page(hesitant).only("#id_force_error")
     assert ask_undo(client, task, force="on").status_code == 303
     event = Event.objects.get(task=task, kind="undo")
     assert event.detail["forced"]
@@ -306,14 +306,14 @@ def test_undo_can_be_forced_with_the_permission():
 def test_task_is_held_and_released_with_user_and_reasons():
     client, task = able("hold"), new_task()
     address = reverse("ops:hold") + f"?task={task.id}"
-    assert page(client.get(of("task", task))).one(f'[href="{address}"]')
+    assert page(client.get(of("task", task))).only(f'[href="{address}"]')
     assert client.post(address, {"reason": "wait for Bob"}).status_code == 303
     assert claimed() == []
     held = Hold.objects.get(task=task, until=None)
-    shown = page(client.get(of("task", task))).one("#live")
-    assert "held by ann" in shown.one(".ops-now").text
-    assert shown.one(".strip.warning").texts("strong") == ["ann"]
-    assert "wait for Bob" in shown.one(".strip.warning").text
+    shown = page(client.get(of("task", task))).only("#live")
+    assert "held by ann" in shown.only(".ops-now").text
+    assert shown.only(".strip.warning").texts("strong") == ["ann"]
+    assert "wait for Bob" in shown.only(".strip.warning").text
     second = able("hold", name="bob").post(address, {"reason": "me too"})
     actor, sentence = conflict_of(second)
     assert actor == "ann"
@@ -333,7 +333,7 @@ def test_hold_applies_to_each_kind_of_target(target):
     new_task()
     address = f"{reverse('ops:hold')}?{target}"
     option = target.replace("=1", "").replace("=", " ")
-    assert f"hold --{option} --reason" in page(client.get(address)).one("pre").text
+    assert f"hold --{option} --reason" in page(client.get(address)).only("pre").text
     assert client.post(address, {"reason": "they move"}).status_code == 303
     assert claimed() == []
     held = Hold.objects.get(until=None)
@@ -376,12 +376,12 @@ def test_alert_is_acknowledged_once_and_names_its_user():
     task_page = reverse("ops:task", args=[step.task_id])
     ann, bob = able("acknowledge"), able("acknowledge", name="bob")
     address = reverse("ops:acknowledge", args=[step.alert_id])
-    assert page(bob.get(task_page)).one(f'form[action="{address}"]')
+    assert page(bob.get(task_page)).only(f'form[action="{address}"]')
     taken = ann.post(address, {"next": task_page})
     assert (taken.status_code, taken["Location"]) == (303, task_page)
     seen = page(bob.get(task_page))
     assert seen.all(f'[action="{address}"]') == []
-    alert = seen.one('.ops-alert[data-acknowledged-by="ann"]')
+    alert = seen.only('.ops-alert[data-acknowledged-by="ann"]')
     assert alert.texts("strong") == ["ann"]
     late = bob.post(address, {"next": "https://elsewhere.example/"})
     assert conflict_of(late)[0] == "ann"
@@ -411,7 +411,7 @@ def test_actions_are_offered_by_permission(granted):
         "acknowledge": of("acknowledge", step.alert),
     }
     client = browser(person("ann", "operate", *([granted] if granted else [])))
-    shown = page(client.get(of("task", step.task))).one("#live")
+    shown = page(client.get(of("task", step.task))).only("#live")
     for permission, address in addresses.items():
         offered = shown.all(f'a[href="{address}"]') + shown.all(f'form[action="{address}"]')
         assert len(offered) == (permission == granted)
@@ -438,7 +438,7 @@ def test_planned_request_shows_its_placeholders():
     task = new_task()
     claimed()
     again = step_of(task, "again")
-    planned = page(able().get(of("task", task))).one(f"#d-request-{again.id}").text
+    planned = page(able().get(of("task", task))).only(f"#d-request-{again.id}").text
     assert "«id of the result of hello»" in planned
     assert "«name of the input»" in planned
 
@@ -473,5 +473,5 @@ def test_queries_are_independent_of_steps_attempts_and_events():
     )
     assert [query_count(client, address) for address in pages] == few
     shown = page(client.get(pages[0]))
-    assert shown.one("[data-cut]")
+    assert shown.only("[data-cut]")
     assert "“more-39”" in shown.all(".ops-acts")[0].text

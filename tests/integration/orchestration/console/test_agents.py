@@ -34,11 +34,11 @@ def opened(agent="greeter", **fields):
 
 def card(client, agent="greeter"):
     """Return the card of an agent on the page."""
-    return page(client.get(ADDRESS)).one(f"#agent-{agent}")
+    return page(client.get(ADDRESS)).only(f"#agent-{agent}")
 
 
 def fact(card, name):
-    return card.one(f'[data-fact="{name}"]')
+    return card.only(f'[data-fact="{name}"]')
 
 
 def test_card_of_an_agent_shows_breaker_load_and_durations():
@@ -55,7 +55,7 @@ def test_card_of_an_agent_shows_breaker_load_and_durations():
     viewer = browser(person("ann", "operate"))
     shown = card(viewer)
     assert shown.texts(".badge") == ["breaker closed"]
-    meter = shown.one("progress")
+    meter = shown.only("progress")
     assert (meter["value"], meter["max"]) == ("1", "100")
     assert fact(shown, "waiting").text == "1"
     assert fact(shown, "breaker").numbers() == [4, 16, 8]  # failed, of the last, opens at
@@ -64,7 +64,7 @@ def test_card_of_an_agent_shows_breaker_load_and_durations():
     assert 45 < int(took[1]) < 55
     assert 1.8 < float(took[2]) < 2.2
     shown = page(viewer.get(ADDRESS))
-    assert shown.one('section[aria-labelledby="h-holds"]').rows() == []
+    assert shown.only('section[aria-labelledby="h-holds"]').rows() == []
     assert shown.all('[href^="/ops/holds/"]') + shown.all('[action^="/ops/holds/"]') == []
 
 
@@ -104,9 +104,9 @@ def test_breaker_that_is_not_closed_shows_its_state(fields, badge):
 def test_open_breaker_explains_itself_and_shows_its_next_probe():
     staffed()
     opened()
-    blocked = card(holder()).one("[data-blocked]")
+    blocked = card(holder()).only("[data-blocked]")
     assert blocked.text.startswith("Too many calls failed; next probe ")
-    assert blocked.one("time")
+    assert blocked.only("time")
 
 
 def test_open_breaker_shows_its_most_frequent_failure_and_what_waits():
@@ -115,9 +115,9 @@ def test_open_breaker_shows_its_most_frequent_failure_and_what_waits():
     fail(claimed(), "unknown", threshold=4)
     Task.objects.update(value=1500, currency="EUR")
     opened()
-    cause = card(browser(person("ann", "operate"))).one("[data-cause]")
+    cause = card(browser(person("ann", "operate"))).only("[data-cause]")
     incident = Incident.objects.get()
-    assert cause.one("a")["href"] == f"/ops/incidents/{incident.id}/"
+    assert cause.only("a")["href"] == f"/ops/incidents/{incident.id}/"
     assert cause.numbers()[0] == 2
     assert "€30.00" in cause.text
 
@@ -133,13 +133,13 @@ def test_hold_shows_user_and_reason_at_its_agent():
     held = hold(agent="greeter", actor="olga", reason="they move")
     shown = card(browser(person("tom", "operate", "see_personal", "hold")))
     assert shown.texts(".badge") == ["held"]
-    assert "olga" in shown.one("[data-blocked]").text
-    assert "they move" in shown.one("[data-held-because]").text
-    assert shown.one(f'[href="/ops/holds/{held.id}/release/"]')
+    assert "olga" in shown.only("[data-blocked]").text
+    assert "they move" in shown.only("[data-held-because]").text
+    assert shown.only(f'[href="/ops/holds/{held.id}/release/"]')
 
 
 def test_agent_without_a_worker_is_marked():
-    assert card(holder()).one("[data-unserved]")
+    assert card(holder()).only("[data-unserved]")
 
 
 def test_probe_is_sent_at_once_with_user_and_reason():
@@ -157,7 +157,7 @@ def test_probe_is_sent_at_once_with_user_and_reason():
     )  # fmt: skip
     late = holder("bob").post(PROBE, {"reason": "me too"})
     assert late.status_code == 409
-    assert page(late).one("[data-conflict]")["data-conflict"] == "ann"
+    assert page(late).only("[data-conflict]")["data-conflict"] == "ann"
     new_task()
     (request,) = claimed()  # exactly one
     assert claimed() == []
@@ -172,7 +172,7 @@ def test_pause_that_the_service_asked_for_is_ended_at_once():
     Gate.objects.filter(agent="greeter").update(paused_until=DatabaseNow() + timedelta(hours=1))
     assert claimed() == []
     assert PROBE in client.get(ADDRESS).text
-    assert page(client.get(PROBE)).one("[data-paused]")
+    assert page(client.get(PROBE)).only("[data-paused]")
     assert client.post(PROBE, {"reason": "it was a mistake"}).status_code == 303
     assert Event.objects.get(kind="probe").reason == "it was a mistake"
     assert len(claimed()) == 2

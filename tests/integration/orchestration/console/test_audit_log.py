@@ -109,7 +109,7 @@ def test_entries_are_filtered(client, ann, query, shown):
 def test_invalid_filter_is_reported(client, query):
     response = client.get(f"/ops/audit/?{query}")
     assert response.status_code == 400
-    assert page(response).one(".errors")
+    assert page(response).only(".errors")
 
 
 def test_pages_go_both_ways_across_all_sources(client, ann):
@@ -118,13 +118,13 @@ def test_pages_go_both_ways_across_all_sources(client, ann):
         Event.objects.create(kind=EventKind.HELD, actor="bob", reason=f"because of {number}")
         change_policy(ann, window=number + 101)
     first = page(client.get("/ops/audit/"))
-    second = page(client.get("/ops/audit/" + first.one('[rel="next"]')["href"]))
+    second = page(client.get("/ops/audit/" + first.only('[rel="next"]')["href"]))
     lines = [line[1:] for line in first.rows()]
     older = [line[1:] for line in second.rows()]
     assert len(lines) == PAGE
     together = {tuple(line) for line in lines + older}
     assert len(together) == len(lines) + len(older) == count
-    newer = page(client.get("/ops/audit/" + second.one('[rel="prev"]')["href"]))
+    newer = page(client.get("/ops/audit/" + second.only('[rel="prev"]')["href"]))
     assert [line[1:] for line in newer.rows()] == lines
 
 
@@ -133,7 +133,7 @@ def test_new_entries_are_offered_without_moving_the_list(client):
     address = poll_of(client.get("/ops/audit/"))
     Event.objects.create(kind=EventKind.HELD, actor="bob", reason="second")
     polled = page(client.get(address, headers=POLL))
-    assert polled.one(".ops-listbar").numbers() == [1]
+    assert polled.only(".ops-listbar").numbers() == [1]
     assert [line[-1] for line in polled.rows()] == ["first"]
 
 

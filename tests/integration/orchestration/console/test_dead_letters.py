@@ -97,7 +97,7 @@ def letters(client, query="") -> dict[str, list[str]]:
 
 
 def total(client, query="") -> str:
-    return page(client.get(PAGE + query)).one(".ops-total").one("strong").text
+    return page(client.get(PAGE + query)).only(".ops-total").only("strong").text
 
 
 def test_three_kinds_are_listed_and_distinguished(release, operator):
@@ -126,7 +126,7 @@ def test_three_kinds_are_listed_and_distinguished(release, operator):
         (row,) = command("list", "--state", state)
         assert row["subject"] == subject
     home = page(operator.get("/ops/"))
-    assert home.section("h-leader").one(f'[href="{PAGE}"]').numbers() == [3]
+    assert home.section("h-leader").only(f'[href="{PAGE}"]').numbers() == [3]
     links = home.section("h-alerts").all(f'[href="{PAGE}?kind=submission&name=greet"]')
     assert len(links) == 2
 
@@ -143,7 +143,7 @@ def test_letter_is_retried_after_its_cause_is_removed(release, operator, monkeyp
     if by == "button":
         answer = operator.post(f"{PAGE}retry/?kind=submission&id={one.id}&back=kind%3Dsubmission")
         assert (answer.status_code, answer["Location"]) == (303, f"{PAGE}?kind=submission")
-        assert page(operator.get(PAGE)).one("#messages").one(".success").numbers() == [1]
+        assert page(operator.get(PAGE)).only("#messages").only(".success").numbers() == [1]
     else:
         given = command("retry", one.id, "--kind", "submission", "--actor", "ann")
         assert given == {"retried": 1}
@@ -162,7 +162,7 @@ def test_letter_is_closed_with_a_reason(release, operator, which, by):
     before = open_alerts()
     address = f"{PAGE}close/?kind=submission&id={one.id}"
     if by == "button":
-        assert page(operator.post(address, {"reason": ""})).one(".wrong")
+        assert page(operator.post(address, {"reason": ""})).only(".wrong")
         answer = operator.post(address, {"reason": "they came in person"})
         assert answer.status_code == 303
     else:
@@ -190,7 +190,7 @@ def test_letter_is_closed_with_a_reason(release, operator, which, by):
     assert actor == "ann"
     assert DID[EventKind.CLOSED] in sentence
     # and then retries it
-    form = page(operator.get(f"{PAGE}?state=closed")).one('form[action*="retry"]')
+    form = page(operator.get(f"{PAGE}?state=closed")).only('form[action*="retry"]')
     assert operator.post(form["action"]).status_code == 303
     one.refresh_from_db()
     assert (one.closed_at, one.refused_at, one.tries, one.reason) == (None, None, 0, "")
@@ -202,7 +202,7 @@ def test_filtered_letters_are_retried_together(release, operator):
         post(f"more-{number}", "wave")
     take()
     address = f"{PAGE}retry/?state=unknown&name=wave"
-    assert page(operator.get(address)).one("h1").numbers() == [4]
+    assert page(operator.get(address)).only("h1").numbers() == [4]
     assert not Event.objects.filter(kind="retried").exists()  # a GET changes nothing
     operator.post(address, {"reason": "deployed"})
     assert Submission.objects.filter(tries=0, reason="", workflow="wave").count() == 4
@@ -240,9 +240,9 @@ def test_status_message_is_retried_and_closed(operator, monkeypatch):
     task = new_task("lost", reply_to="shop")
     status_messages.deliver("shop", 100)
     message = StatusMessage.objects.get()
-    row = page(operator.get(PAGE)).one(f"#letter-status-{message.id}")
-    assert row.one(".badge").text == "refused"
-    assert row.one(f'[href="{reverse("ops:task", args=[task.id])}"]').text.startswith("lost, ")
+    row = page(operator.get(PAGE)).only(f"#letter-status-{message.id}")
+    assert row.only(".badge").text == "refused"
+    assert row.only(f'[href="{reverse("ops:task", args=[task.id])}"]').text.startswith("lost, ")
     assert row.texts(".ops-detail")[0].endswith(" shop")
     operator.post(f"{PAGE}close/?kind=status&id={message.id}", {"reason": "it is moot"})
     assert open_alerts() == set()
@@ -357,4 +357,4 @@ def test_queries_are_independent_of_the_number_of_letters(
     take()
     with django_assert_max_num_queries(20):
         response = operator.get(PAGE)
-    assert page(response).one(".ops-total").numbers() == [61, 50]  # of all, the newest
+    assert page(response).only(".ops-total").numbers() == [61, 50]  # of all, the newest

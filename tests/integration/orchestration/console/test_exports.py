@@ -226,8 +226,8 @@ def test_every_list_can_be_exported_from_its_page_and_by_operators_only(client, 
     operation = confirmed([new_task()], "hold", actor="olga")
     narrowing = {"operation": operation.id} if name == "items" else {}
     address = LISTS[name][1](QueryDict(urlencode(narrowing)))
-    form = page(client.get(address)).one(f'form[action="/ops/export/{name}/"]')
-    assert form.one('[name="narrowing"]')
+    form = page(client.get(address)).only(f'form[action="/ops/export/{name}/"]')
+    assert form.only('[name="narrowing"]')
     given = {"narrowing": urlencode(narrowing), "format": "json"}
     assert json.loads(body(client.post(form["action"], given))) is not None
     assert browser(person("eve")).post(form["action"], given).status_code == 403

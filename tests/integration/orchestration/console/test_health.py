@@ -26,7 +26,7 @@ def shown(client):
 )
 def test_banner_of_a_healthy_system_is_empty(client, path):
     staffed()
-    assert page(client.get(path)).one("#health").text == ""
+    assert page(client.get(path)).only("#health").text == ""
 
 
 def test_banner_appears_and_disappears_with_the_polls(client):
@@ -34,7 +34,7 @@ def test_banner_appears_and_disappears_with_the_polls(client):
     calm = client.get("/ops/audit/")
     Worker.objects.filter(queue="greeter").delete()
     warned = client.get(poll_of(calm), headers=POLL)
-    assert page(warned).one("#health")["hx-swap-oob"] == "true"
+    assert page(warned).only("#health")["hx-swap-oob"] == "true"
     assert "“greeter”" in problems_of(warned)["queues"]
     assert client.get(poll_of(warned), headers=POLL).status_code == 204
     Worker.objects.create(instance="greeter-2", queue="greeter", host="h", pid=2)
@@ -101,7 +101,7 @@ def test_slow_database_is_shown(shown, monkeypatch):
 
 
 def attention(response) -> str:
-    return page(response).one("#nav")["data-attention"]
+    return page(response).only("#nav")["data-attention"]
 
 
 def test_navigation_counts_tasks_in_error(client):
@@ -111,7 +111,7 @@ def test_navigation_counts_tasks_in_error(client):
     in_error(new_task())
     polled = client.get(poll_of(before), headers=POLL)
     assert attention(polled) == "2"
-    assert page(polled).one("#nav-tasks").numbers() == [2]
+    assert page(polled).only("#nav-tasks").numbers() == [2]
 
 
 def test_user_without_permission_sees_no_health():
@@ -119,4 +119,4 @@ def test_user_without_permission_sees_no_health():
     refused = browser(person("pat")).get("/ops/")
     assert refused.status_code == 403
     assert problems_of(refused) == {}
-    assert page(refused).one("#nav-tasks").numbers() == []
+    assert page(refused).only("#nav-tasks").numbers() == []

@@ -49,7 +49,7 @@ def row_of(response, step, table):
         "tasks": f"row-{step.task_id}",
         "incident": f"hit-{step.id}",
     }
-    return page(response).one(f"tbody#{name[table]}")
+    return page(response).only(f"tbody#{name[table]}")
 
 
 def written(response, step, table):
@@ -83,8 +83,8 @@ class TestRow:
         answer = client.get(address(step, table), headers=HTMX)
         row = row_of(answer, step, table)
         assert answer.status_code == 200
-        assert row.one('[name="reason"]')
-        assert row.one('[name="attempt"]')["value"] == str(step.attempt)
+        assert row.only('[name="reason"]')
+        assert row.only('[name="attempt"]')["value"] == str(step.attempt)
         step.refresh_from_db()
         assert step.process_state == "error"
 
@@ -92,12 +92,12 @@ class TestRow:
         answer = send(client, step, table)
         row = row_of(answer, step, table)
         assert (answer.status_code, [code for _, code in answer.redirect_chain]) == (200, [303])
-        assert row.one(".ops-do").one(".badge").text == "pending"
+        assert row.only(".ops-do").only(".badge").text == "pending"
         assert row.all('[name="reason"]') == []
         around = page(answer).all("[hx-swap-oob]")
         assert {"nav", "health"} < {one.attributes.get("id") for one in around}
         assert len(around) == (4 if table == "overview" else 3)
-        assert page(answer).one("#nav")["data-attention"] == ""
+        assert page(answer).only("#nav")["data-attention"] == ""
         (message,) = page(answer).all('[hx-swap-oob="innerHTML:#messages"]')
         assert message.all(".success")
         event = Event.objects.get(step=step, kind="resubmitted")
@@ -107,8 +107,8 @@ class TestRow:
         answer = send(client, step, table, reason=" ")
         row = row_of(answer, step, table)
         assert answer.status_code == 422
-        assert row.one(".wrong")
-        assert row.one('[name="reason"]')["aria-invalid"] == "true"
+        assert row.only(".wrong")
+        assert row.only('[name="reason"]')["aria-invalid"] == "true"
         step.refresh_from_db()
         assert step.process_state == "error"
 
@@ -117,7 +117,7 @@ class TestRow:
         answer = send(client, step, table)
         row = row_of(answer, step, table)
         assert answer.status_code == 409
-        assert "seen on the phone" in row.one('[data-conflict="bob"]').text
+        assert "seen on the phone" in row.only('[data-conflict="bob"]').text
         assert row.all('[name="reason"]') == []
         assert Event.objects.filter(step=step, kind="resubmitted").count() == 1
         assert client.get(address(step, table), headers=HTMX).status_code == 409
@@ -160,8 +160,8 @@ class TestTaskPage:
         assert answer.redirect_chain == [(reverse("ops:task", args=[step.task_id]), 303)]
         shown = page(answer)
         assert shown.all("html") == []
-        assert shown.one("#live").one(f"#step-{step.id}").one(".badge.pending")
-        assert shown.one('[hx-swap-oob="innerHTML:#messages"]').one(".success")
+        assert shown.only("#live").only(f"#step-{step.id}").only(".badge.pending")
+        assert shown.only('[hx-swap-oob="innerHTML:#messages"]').only(".success")
 
     def test_conflict_is_shown_among_the_messages(self, client, step):
         press(operator("bob"), step)
@@ -169,7 +169,7 @@ class TestTaskPage:
         answer = client.post(where, {"attempt": step.attempt, **WHY}, headers=HTMX)
         assert (answer.status_code, answer["HX-Retarget"]) == (409, "#messages")
         assert answer["HX-Trigger"] == '{"ops:refresh": {}}'
-        assert page(answer).one("[data-conflict]")["data-conflict"] == "bob"
+        assert page(answer).only("[data-conflict]")["data-conflict"] == "bob"
         assert page(answer).all("html") == []
 
     def test_task_is_held_and_released_in_place(self, client, step):
@@ -179,22 +179,22 @@ class TestTaskPage:
         assert page(form).all("html") == []
         wrong = client.post(where, {"reason": ""}, headers=HTMX)
         assert (wrong.status_code, wrong["HX-Retarget"]) == (422, "#act")
-        held = page(client.post(where, WHY, headers=HTMX, follow=True)).one("#live")
-        assert "held" in held.one(".ops-now").texts(".badge")
+        held = page(client.post(where, WHY, headers=HTMX, follow=True)).only("#live")
+        assert "held" in held.only(".ops-now").texts(".badge")
         hold = Hold.objects.get(task=step.task_id)
         where = reverse("ops:release", args=[hold.id])
         assert "it is repaired" in client.get(where, headers=HTMX).text
-        released = page(client.post(where, WHY, headers=HTMX, follow=True)).one("#live")
-        assert "held" not in released.one(".ops-now").texts(".badge")
+        released = page(client.post(where, WHY, headers=HTMX, follow=True)).only("#live")
+        assert "held" not in released.only(".ops-now").texts(".badge")
         assert client.post(where, WHY, headers=HTMX).status_code == 409
-        assert page(client.get(f"{reverse('ops:hold')}?task={step.task_id}")).one("html")
+        assert page(client.get(f"{reverse('ops:hold')}?task={step.task_id}")).only("html")
 
     def test_poll_leaves_messages_for_the_page(self, client, step):
         press(client, step)
         task = reverse("ops:task", args=[step.task_id])
         polled = page(client.get(f"{task}?seen=other", headers=HTMX))
         assert polled.all('[hx-swap-oob="innerHTML:#messages"]') == []
-        assert page(client.get(task)).one("#messages").one(".success")
+        assert page(client.get(task)).only("#messages").only(".success")
 
 
 class TestIncidentPage:
@@ -204,7 +204,7 @@ class TestIncidentPage:
         where = reverse("ops:incident_acknowledge", args=[step.incident_id])
         answer = client.post(where, {"seen": seen}, headers=HTMX, follow=True)
         assert answer.redirect_chain == [(address, 303)]
-        assert page(answer).one('[data-acknowledged-by="ann"]')
+        assert page(answer).only('[data-acknowledged-by="ann"]')
         assert page(answer).all("html") == []
         assert client.post(where, {"seen": seen}, headers=HTMX).status_code == 409
 
@@ -213,6 +213,6 @@ class TestIncidentPage:
         answer = client.post(where, {"text": ""}, headers=HTMX)
         assert answer.status_code == 422
         shown = page(answer)
-        assert shown.one("#d-note[open]")
-        assert shown.one('[role="alert"]')
+        assert shown.only("#d-note[open]")
+        assert shown.only('[role="alert"]')
         assert shown.all("html") == []

@@ -61,7 +61,7 @@ def seen(incident):
 
 def titles(response):
     rows = page(response).all('tr[id^="incident-"]')
-    return [row.one("a").text for row in rows]
+    return [row.only("a").text for row in rows]
 
 
 def following(response, rel):
@@ -127,7 +127,7 @@ class TestIncidentList:
         assert len(titles(lead.get("/ops/incidents/?after=~"))) == 1
 
     def test_list_without_incidents_is_marked_as_empty(self, lead):
-        assert page(lead.get("/ops/incidents/")).one('[data-empty="calm"]')
+        assert page(lead.get("/ops/incidents/")).only('[data-empty="calm"]')
 
     def test_queries_of_the_list_are_independent_of_its_length(self, lead):
         costs = []
@@ -154,9 +154,9 @@ class TestIncidentPage:
         tasks, incident = failing(3)
         shown = page(lead.get(address(incident)))
         why = shown.section("h-why")
-        assert why.one("q").text == "no route for <#>"
+        assert why.only("q").text == "no route for <#>"
         assert f"version {VERSION}" in why.text
-        assert why.one("figcaption").numbers()[:2] == [3, 24]  # failures in hours
+        assert why.only("figcaption").numbers()[:2] == [3, 24]  # failures in hours
         affected = [row[0] for row in shown.section("h-hit").rows()]
         assert affected == [task.reference for task in reversed(tasks)]
         forms = shown.section("h-acts").all('form[action="/ops/operations/new/"]')
@@ -177,7 +177,7 @@ class TestIncidentPage:
         )
         aggregation.aggregate("supervisor-1")
         shown = page(lead.get(address(incident)))
-        assert shown.one('[data-fixed="1"][data-again="1"][data-in-progress="1"]')
+        assert shown.only('[data-fixed="1"][data-again="1"][data-in-progress="1"]')
         assert shown.all("#never-resubmitted") == []
 
     def test_affected_tasks_are_paged_by_key(self, lead, monkeypatch):
@@ -253,7 +253,7 @@ class TestResubmission:
     def test_resubmission_in_four_clicks_shows_its_result(self, lead, first):
         _, incident = failing(5)
         causes = page(lead.get("/ops/")).section("h-causes")
-        link = causes.one(f'[href="{address(incident)}"]')
+        link = causes.only(f'[href="{address(incident)}"]')
         shown = page(lead.get(link["href"]))
         one, every = shown.section("h-acts").all('form[action="/ops/operations/new/"]')
         shown = self.send(lead, one if first else every)
@@ -267,7 +267,7 @@ class TestResubmission:
         Operation.objects.update(starts_at=DatabaseNow())
         advance(operation)
         sweep(LEADER)
-        assert page(lead.get(address(incident))).one('[data-state="retrying"]')
+        assert page(lead.get(address(incident))).only('[data-state="retrying"]')
         good, *bad = claimed()
         record(
             [
@@ -311,8 +311,8 @@ class TestActions:
         assert (incident.state, incident.acknowledged_by) == ("known", "lea")
         assert self.events(incident) == [("known", "lea", "")]
         assert incident.alerts.get().acknowledged_by == "lea"
-        shown = page(lead.get(address(incident))).one('[data-acknowledged-by="lea"]')
-        assert " lea " in shown.one("strong").text
+        shown = page(lead.get(address(incident))).only('[data-acknowledged-by="lea"]')
+        assert " lea " in shown.only("strong").text
 
     def test_incident_is_assigned_and_unassigned(self, lead, incident):
         viewer = person("vic", "operate")
@@ -336,7 +336,7 @@ class TestActions:
         assert self.act(lead, incident, "acknowledge").status_code == 303
         assert self.act(lead, incident, "mute", reason="planned", hours="8").status_code == 303
         shown = page(lead.get(address(incident)))
-        assert "lea" in shown.one("[data-still-acknowledged]").text
+        assert "lea" in shown.only("[data-still-acknowledged]").text
 
     def test_incident_is_muted_and_unmuted(self, lead, incident):
         assert self.act(lead, incident, "mute", reason="planned", hours="8").status_code == 303
@@ -364,7 +364,7 @@ class TestActions:
     def test_invalid_field_is_reported_and_nothing_changes(self, lead, incident, act, fields):
         refused = self.act(lead, incident, act, **fields)
         assert refused.status_code == 422
-        assert page(refused).one('.errors[role="alert"]')
+        assert page(refused).only('.errors[role="alert"]')
         assert self.events(incident) == []
 
     def test_second_action_names_the_first_user_and_time(self, lead, incident):

@@ -32,7 +32,7 @@ def shown_to(client, operation, query=""):
 
 def figures(shown) -> list[str]:
     """Return the counts of a dry run: eligible, money, partly undone, skipped by reason."""
-    return [figure.one("b").text for figure in shown.all("li.figure")]
+    return [figure.only("b").text for figure in shown.all("li.figure")]
 
 
 def posts(shown, operation, what) -> bool:
@@ -69,23 +69,23 @@ class TestFromChoiceToEnd:
         assert shown.rows() == [["greeter.greet", "3"]]
         assert not OperationItem.objects.exists()
         assert confirm(ann, operation).status_code == 303
-        assert shown_to(ann, operation).one("#cancel")
+        assert shown_to(ann, operation).only("#cancel")
         begin(operation)
         advance(operation)
         advance(operation)
         answer(reply_to)
         advance(operation)
         shown = shown_to(ann, operation)
-        assert shown.one(".ops-now").one(".badge.success")
-        assert shown.one(".ops-now").numbers() == [3, 3]  # resubmitted, fixed
+        assert shown.only(".ops-now").only(".badge.success")
+        assert shown.only(".ops-now").numbers() == [3, 3]  # resubmitted, fixed
         assert not posts(shown, operation, "pause")
-        assert shown.one("[data-reason]").text == "it is mended"
+        assert shown.only("[data-reason]").text == "it is mended"
 
     def test_dry_run_requires_a_reason(self, ann):
         operation = choose(ann, failed(1))
         response = confirm(ann, operation, reason="")
         assert response.status_code == 422
-        assert page(response).one(".wrong")["id"] == "id_reason_error"
+        assert page(response).only(".wrong")["id"] == "id_reason_error"
         assert Operation.objects.get().state == "draft"
 
     @pytest.mark.parametrize("rate", ["0", "-1", "1001", "nan", "much", ""])
@@ -103,7 +103,7 @@ class TestFromChoiceToEnd:
         advance(operation)
         answer(reply_to)
         advance(operation)
-        assert shown_to(ann, operation).one("form.strip.success")
+        assert shown_to(ann, operation).only("form.strip.success")
         assert do(ann, "likewise", operation).status_code == 303
         again = Operation.objects.last()
         assert (again.state, again.sample, again.selection) == ("draft", None, operation.selection)
@@ -116,7 +116,7 @@ class TestFromChoiceToEnd:
         operation = choose(ann, incident=incident.id)
         assert (operation.sample, operation.preview["eligible"]) == (1, 3)
         assert operation.incident == incident
-        assert shown_to(ann, operation).one('#id_first[value="sample"][checked]')
+        assert shown_to(ann, operation).only('#id_first[value="sample"][checked]')
         confirm(ann, operation, first="sample")
         assert choose(ann, incident=incident.id).sample is None
 
@@ -139,15 +139,15 @@ class TestFromChoiceToEnd:
         response = confirm(ann, operation)
         assert response.status_code == 409
         shown = page(response)
-        assert shown.one(".errors")
-        assert shown.one('[name="reason"]')["value"] == "it is mended"
+        assert shown.only(".errors")
+        assert shown.only('[name="reason"]')["value"] == "it is mended"
         assert figures(shown) == ["3"]
         assert not OperationItem.objects.exists()
         assert confirm(ann, operation).status_code == 303
 
     def test_dry_run_is_refreshed(self, ann):
         operation = choose(ann, [new_task()])
-        assert shown_to(ann, operation).one("#nothing-eligible")
+        assert shown_to(ann, operation).only("#nothing-eligible")
         answer(lambda request: reply_to(request, "rejected"))
         assert do(ann, "look", operation).status_code == 303
         assert figures(shown_to(ann, operation)) == ["1"]
@@ -168,7 +168,7 @@ class TestChoosing:
         response = ann.post(reverse("ops:operation_new"), data, follow=True)
         assert response.redirect_chain
         assert not Operation.objects.exists()
-        assert page(response).one("#messages").all(".error")
+        assert page(response).only("#messages").all(".error")
 
     def test_search_results_are_selected(self, ann):
         failed(2)
@@ -202,7 +202,7 @@ class TestChoosing:
             assert confirm(ann, operation, shown=1).status_code == 409
         operation.refresh_from_db()
         assert (operation.state, operation.preview["eligible"]) == ("draft", 3)
-        assert shown_to(ann, operation).one('[name="shown"]')["value"] == "3"
+        assert shown_to(ann, operation).only('[name="shown"]')["value"] == "3"
         assert confirm(ann, operation, shown="").status_code == 409
         assert confirm(ann, operation, shown=3).status_code == 303
 
@@ -210,7 +210,7 @@ class TestChoosing:
     def test_invalid_search_is_refused(self, ann, query):
         data = {"act": "hold", "query": query}
         response = ann.post(reverse("ops:operation_new"), data, follow=True)
-        assert page(response).one("#messages").all(".error")
+        assert page(response).only("#messages").all(".error")
         assert not Operation.objects.exists()
 
     def test_unknown_incident_is_404(self, ann):
@@ -233,20 +233,20 @@ class TestForcing:
         operation = choose(lead, [irreversible(new_task()), new_task()], "undo")
         shown = shown_to(lead, operation)
         assert ["again", "they heard it", "1"] in shown.rows()
-        assert shown.one("#skipped")["data-skipped"] == "1"
+        assert shown.only("#skipped")["data-skipped"] == "1"
         assert self.look(lead, operation, force="on").status_code == 303
         shown = shown_to(lead, operation)
         assert figures(shown)[0] == "2"
-        assert shown.one("li.figure.warm").one("b").text == "1"  # partly undone
+        assert shown.only("li.figure.warm").only("b").text == "1"  # partly undone
         assert ["again", "they heard it", "1"] in shown.rows()
         assert shown.all("#skipped") == []
         hesitant = confirm(lead, operation)
         assert hesitant.status_code == 422
-        assert page(hesitant).one("#id_force_error")
+        assert page(hesitant).only("#id_force_error")
         assert confirm(lead, operation, reason="", force="on").status_code == 422
         assert confirm(lead, operation, force="on").status_code == 303
         shown = shown_to(lead, operation)
-        assert shown.one("[data-forced]").text.endswith("again (1)")
+        assert shown.only("[data-forced]").text.endswith("again (1)")
         assert "not undone: again" in [row[3] for row in shown.section("h-items").rows()]
         assert Operation.objects.get().forced
 
@@ -254,7 +254,7 @@ class TestForcing:
         lead = bob("force_undo")
         operation = choose(lead, [irreversible(new_task())], "undo")
         self.look(lead, operation, force="on")
-        assert shown_to(lead, operation).one('[name="force"][value="on"]')
+        assert shown_to(lead, operation).only('[name="force"][value="on"]')
         self.look(lead, operation)
         operation.refresh_from_db()
         assert (operation.forced, operation.preview["eligible"]) == (False, 0)
@@ -286,7 +286,7 @@ class TestForcing:
         operation = choose(lead, [irreversible(new_task()), new_task()], "undo")
         assert shown_to(lead, operation).all("#approval") == []
         self.look(lead, operation, force="on")
-        assert shown_to(lead, operation).one("#approval")
+        assert shown_to(lead, operation).only("#approval")
         confirm(lead, operation, force="on")
         assert Operation.objects.get().state == "approval"
         assert do(lead, "approve", operation).status_code == 409
@@ -296,7 +296,7 @@ class TestTwoUsers:
     def test_second_user_approves(self, ann):
         SupervisorPolicy.objects.update_or_create(id=1, defaults={"approve_items": 1})
         operation = choose(ann, failed(2))
-        assert shown_to(ann, operation).one("#approval")
+        assert shown_to(ann, operation).only("#approval")
         confirm(ann, operation)
         assert not posts(shown_to(ann, operation), operation, "approve")
         assert do(ann, "approve", operation).status_code == 403
@@ -304,8 +304,8 @@ class TestTwoUsers:
         assert posts(shown_to(lead, operation), operation, "approve")
         assert do(lead, "approve", operation, "seen").status_code == 303
         shown = shown_to(ann, operation)
-        assert shown.one("[data-approved-by]").text.startswith("bob, ")
-        assert shown.one("#cancel")
+        assert shown.only("[data-approved-by]").text.startswith("bob, ")
+        assert shown.only("#cancel")
 
     def test_approval_by_the_author_is_refused(self):
         SupervisorPolicy.objects.update_or_create(id=1, defaults={"approve_items": 0})
@@ -336,7 +336,7 @@ class TestTwoUsers:
     def test_operation_is_cancelled_before_it_starts(self, ann):
         operation = confirmed(failed(1))
         response = ann.post(reverse("ops:operation_abort", args=[operation.id]), follow=True)
-        assert page(response).one("#messages").one(".success")
+        assert page(response).only("#messages").only(".success")
         operation.refresh_from_db()
         assert operation.state == "aborted"
 
@@ -346,7 +346,7 @@ class TestPages:
         operation = running(failed(2), rate=1)
         advance(operation)
         viewer = browser(person("vic", "operate"))
-        assert shown_to(viewer, operation).one("#live").all('[method="post"]') == []
+        assert shown_to(viewer, operation).only("#live").all('[method="post"]') == []
         for what in ("pause", "resume", "abort", "approve", "look", "confirm"):
             assert do(viewer, what, operation).status_code == 403
 
@@ -371,7 +371,7 @@ class TestPages:
         items = shown_to(ann, operation).section("h-items")
         assert len(items.rows()) == 50
         last = OperationItem.objects.order_by("id")[49].id
-        following = items.one('[rel="next"]')["href"]
+        following = items.only('[rel="next"]')["href"]
         assert following == f"?after={last}#h-items"
         rest = shown_to(ann, operation, f"?after={last}").section("h-items").rows()
         assert len({row[1] for row in items.rows() + rest}) == 60
@@ -382,8 +382,8 @@ class TestPages:
         operation = running([new_task()], "hold")
         advance(operation)
         shown = shown_to(ann, operation)
-        assert shown.section("h-items").one(".badge.success").text == "held"
-        assert shown.one('[href="?state=fixed#h-items"]').text.startswith("Held")
+        assert shown.section("h-items").only(".badge.success").text == "held"
+        assert shown.only('[href="?state=fixed#h-items"]').text.startswith("Held")
 
     def test_texts_that_people_typed_are_hidden_without_permission(self, ann):
         operation = choose(ann, failed(1))
@@ -412,7 +412,7 @@ class TestPages:
 
     def test_drafts_are_not_listed(self, ann):
         choose(ann, failed(1))
-        assert page(ann.get(reverse("ops:operations"))).one("#live").rows() == []
+        assert page(ann.get(reverse("ops:operations"))).only("#live").rows() == []
 
     def test_unknown_operation_is_404(self, ann):
         assert ann.get(reverse("ops:operation", args=[9])).status_code == 404

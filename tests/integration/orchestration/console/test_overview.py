@@ -48,14 +48,14 @@ pytestmark = pytest.mark.django_db
 
 def row_of(client, step) -> list[str]:
     """Return the cells of a failed step."""
-    row = page(client.get("/ops/")).one(f"#failed-{step.id}")
-    assert row.one("a[data-open]")["href"] == f"/ops/tasks/{step.task_id}/#step-{step.id}"
+    row = page(client.get("/ops/")).only(f"#failed-{step.id}")
+    assert row.only("a[data-open]")["href"] == f"/ops/tasks/{step.task_id}/#step-{step.id}"
     return row.rows()[0]
 
 
 def cause_of(client, name) -> list[str]:
     """Return the cells of a cause: what, tasks, oldest, value, next."""
-    row = page(client.get("/ops/")).one(f'tr[data-cause="{name}"]')
+    row = page(client.get("/ops/")).only(f'tr[data-cause="{name}"]')
     return [cell.text for cell in row.cells()]
 
 
@@ -64,8 +64,8 @@ def test_overview_counts_and_names_tasks_in_error(client):
     step = in_error(new_task("bad-1"))
     shown = page(client.get("/ops/"))
     incident = f"/ops/incidents/{step.incident_id}/"
-    assert shown.one(".verdict.bad").one(f'a[data-lead][href="{incident}"]')
-    assert shown.one("#count-errors").text == "1"
+    assert shown.only(".verdict.bad").only(f'a[data-lead][href="{incident}"]')
+    assert shown.only("#count-errors").text == "1"
     assert cause_of(client, f"incident/{step.incident_id}")[:2] == [
         "hello fails at greeter (rejected_code)", "1",
     ]  # fmt: skip
@@ -85,7 +85,7 @@ def test_failures_are_grouped_by_cause(client):
     Task.objects.update(value=5520, currency="EUR")
     name = f"incident/{step.incident_id}"
     assert [cause_of(client, name)[place] for place in (1, 3)] == ["2", "€110.40"]
-    link = page(client.get("/ops/")).one(f'tr[data-cause="{name}"]').cells()[1].one("a")
+    link = page(client.get("/ops/")).only(f'tr[data-cause="{name}"]').cells()[1].only("a")
     assert sorted(listed(client.get(link["href"]))) == ["bad-1", "bad-2"]
 
 
@@ -93,9 +93,9 @@ def test_oldest_of_a_cause_is_the_one_longest_in_error(client):
     first, second = in_error(new_task("bad-1")), in_error(new_task("bad-2"))
     sweep(LEADER)
     Step.objects.filter(id=second.id).update(ended_at=DatabaseNow() - timedelta(minutes=10))
-    row = page(client.get("/ops/")).one(f'tr[data-cause="incident/{first.incident_id}"]')
+    row = page(client.get("/ops/")).only(f'tr[data-cause="incident/{first.incident_id}"]')
     second.refresh_from_db()
-    since = datetime.fromisoformat(row.cells()[2].one("time")["datetime"])
+    since = datetime.fromisoformat(row.cells()[2].only("time")["datetime"])
     assert abs(since - second.ended_at) < timedelta(milliseconds=2)
 
 
@@ -114,9 +114,9 @@ def test_tasks_that_will_be_undone_say_when(client):
     name = f"incident/{step.incident_id}"
     sweep(LEADER)
     row = f'tr[data-cause="{name}"]'
-    assert page(client.get("/ops/")).one(row).cells()[4].all("time") == []
+    assert page(client.get("/ops/")).only(row).cells()[4].all("time") == []
     Step.objects.filter(id=step.id).update(resolve_by=DatabaseNow() + timedelta(minutes=30))
-    (time,) = page(client.get("/ops/")).one(row).cells()[4].all("time")
+    (time,) = page(client.get("/ops/")).only(row).cells()[4].all("time")
     step.refresh_from_db()
     undo = datetime.fromisoformat(time["datetime"])
     assert abs(undo - step.resolve_by) < timedelta(milliseconds=2)
@@ -131,8 +131,8 @@ def test_first_sentence_names_the_cause_with_most_tasks(client):
     sweep(LEADER)
     (lost,) = Incident.objects.filter(outcome="unknown")
     # retried, so nothing of it is in error
-    shown = page(client.get("/ops/")).one(".verdict")
-    assert shown.one("[data-lead]")["href"] == f"/ops/incidents/{lost.id}/"
+    shown = page(client.get("/ops/")).only(".verdict")
+    assert shown.only("[data-lead]")["href"] == f"/ops/incidents/{lost.id}/"
     assert cause_of(client, f"incident/{lost.id}")[1] == "2"
     assert re.match(r"next attempt in \d+ (s|min)", cause_of(client, f"incident/{lost.id}")[4])
     # as its agent lets nothing through, that is the cause; what stands in error has its own
@@ -142,10 +142,10 @@ def test_first_sentence_names_the_cause_with_most_tasks(client):
     )
     Task.objects.update(value=1000, currency="EUR")
     shown = page(client.get("/ops/"))
-    assert shown.one(".verdict.bad").one("[data-lead]")["href"] == "/ops/agents/#agent-greeter"
+    assert shown.only(".verdict.bad").only("[data-lead]")["href"] == "/ops/agents/#agent-greeter"
     what, tasks, _, value, following = cause_of(client, "agent/greeter")
     assert what.startswith("greeter loses replies (unknown_code)")
-    assert (tasks, value, shown.one("#count-blocked").text) == ("3", "€30.00", "3")
+    assert (tasks, value, shown.only("#count-blocked").text) == ("3", "€30.00", "3")
     assert re.match("next probe in 1 min", following)
     assert len(shown.all("tr[data-cause]")) == 2
 
@@ -158,7 +158,7 @@ def test_step_that_waits_at_a_blocked_agent_counts_once(client):
     hold(agent="greeter", actor="olga", reason="they are moving house")
     shown = page(client.get("/ops/"))
     assert [row["data-cause"] for row in shown.all("tr[data-cause]")] == ["agent/greeter"]
-    assert shown.one("#count-blocked").text == "1"
+    assert shown.only("#count-blocked").text == "1"
 
 
 def test_held_task_is_a_cause(client):
@@ -166,7 +166,7 @@ def test_held_task_is_a_cause(client):
     new_task("free-1")
     hold(task=task.id, actor="olga", reason="they ask")
     shown = page(client.get("/ops/"))
-    link = shown.one('tr[data-cause="hold/"]').cells()[1].one("a")
+    link = shown.only('tr[data-cause="hold/"]').cells()[1].only("a")
     assert (link.text, listed(client.get(link["href"]))) == ("1", ["held-1"])
 
 
@@ -198,15 +198,15 @@ def test_held_agent_is_shown_with_the_reason(client):
     trusted = browser(person("bea", "operate", "see_personal"))
     assert cause_of(trusted, "agent/greeter")[0].endswith("Reason: they are moving house")
     assert tasks == "0"
-    verdict = page(client.get("/ops/")).one(".verdict.bad")
-    assert verdict.one("[data-lead]")["href"] == "/ops/agents/#agent-greeter"
+    verdict = page(client.get("/ops/")).only(".verdict.bad")
+    assert verdict.only("[data-lead]")["href"] == "/ops/agents/#agent-greeter"
 
 
 def test_alert_is_acknowledged_from_the_overview_and_named_in_the_audit(client):
     alerts.raise_alert("machinery/x", severity=Severity.WARNING, title="The disk is full")
     assert not page(client.get("/ops/")).section("h-alerts").all("form")
     watch = browser(person("bea", "operate", "acknowledge"))
-    form = page(watch.get("/ops/")).section("h-alerts").one("form")
+    form = page(watch.get("/ops/")).section("h-alerts").only("form")
     assert watch.post(form["action"])["Location"] == "/ops/"
     (row,) = page(watch.get("/ops/")).section("h-alerts").rows()
     assert row[-1] == "acknowledged by bea"
@@ -220,12 +220,12 @@ def test_critical_alert_goes_before_newer_warnings(client):
     shown = page(client.get("/ops/"))
     rows = shown.section("h-alerts").rows()
     assert (len(rows), rows[0][0].split()[:2]) == (SHOWN, ["critical", "t0"])
-    assert shown.one(".verdict.bad").one("[data-lead]")["href"] == "/ops/system/#h-processes"
+    assert shown.only(".verdict.bad").only("[data-lead]")["href"] == "/ops/system/#h-processes"
 
 
 def test_badges_count_what_waits_for_a_person(client):
     def badges():
-        nav = page(client.get("/ops/")).one("#nav")
+        nav = page(client.get("/ops/")).only("#nav")
         return {
             link["id"]: badge.numbers()[0] for link in nav.all("a") for badge in link.all(".count")
         }
@@ -249,7 +249,7 @@ def test_queue_without_a_worker_is_shown(client):
     silent.update(seen_at=DatabaseNow() - timedelta(seconds=30))
     response = client.get("/ops/")
     assert "“greeter”" in problems_of(response)["queues"]
-    leader = page(response).one('[data-leader="supervisor"]')
+    leader = page(response).only('[data-leader="supervisor"]')
     assert leader["data-leads"] == "yes"
     assert "supervisor-1 (epoch 1)" in leader.text
     heartbeat.report("greeter")
@@ -274,7 +274,7 @@ def test_task_whose_first_attempt_is_for_later_is_not_retried(client):
     assert "0 retrying" in shown.texts(".figure")
     assert not shown.all("#h-retrying")
     assert listed(client.get("/ops/tasks/?q=is:retrying")) == []
-    assert "begins in" in page(client.get(f"/ops/tasks/{later.id}/")).one(".ops-now").text
+    assert "begins in" in page(client.get(f"/ops/tasks/{later.id}/")).only(".ops-now").text
     hold(agent="greeter", actor="olga", reason="they are moving house")
     assert cause_of(client, "agent/greeter")[1] == "0"
 
@@ -285,7 +285,7 @@ def test_missing_leader_is_shown(client):
     response = client.get("/ops/")
     assert list(problems_of(response)) == ["supervisor", "housekeeper"]
     for name in ("supervisor", "housekeeper"):
-        leader = page(response).one(f'[data-leader="{name}"]')
+        leader = page(response).only(f'[data-leader="{name}"]')
         assert leader["data-leads"] == "no"
         assert f"{name}-1 (epoch 1)" in leader.text  # who led last
 
@@ -306,8 +306,8 @@ def test_dead_letters_and_waiting_submissions_are_counted(client):
         reason="the input has no name",
     )
     section = page(client.get("/ops/")).section("h-leader")
-    assert section.one('[href="/ops/dead-letters/"]').numbers() == [1]
-    assert section.one("[data-inbox]").numbers()[0] == 1
+    assert section.only('[href="/ops/dead-letters/"]').numbers() == [1]
+    assert section.only("[data-inbox]").numbers()[0] == 1
     assert "waiting-1" not in client.get("/ops/").text
 
 
@@ -318,8 +318,8 @@ def test_counts_are_capped(client):
         for number in range(CAP + 1)
     )
     Task.objects.bulk_create(new, batch_size=1000)  # none takes longer than an idle transaction may
-    figure = page(client.get("/ops/")).one('a.figure[href="/ops/tasks/?state=processing"]')
-    assert figure.one("b").text == "1,000+"
+    figure = page(client.get("/ops/")).only('a.figure[href="/ops/tasks/?state=processing"]')
+    assert figure.only("b").text == "1,000+"
 
 
 def rolled_up():
@@ -333,7 +333,7 @@ def test_overview_of_a_healthy_system_has_no_problems(client):
     response = client.get("/ops/")
     assert problems_of(response) == {}
     shown = page(response)
-    assert shown.one(".verdict.good").numbers()[0] == 1  # processed in the last hour
+    assert shown.only(".verdict.good").numbers()[0] == 1  # processed in the last hour
     for heading in ("h-alerts", "h-causes", "h-errors", "h-operations"):
         assert shown.all(f'[aria-labelledby="{heading}"]') == []
 
@@ -346,13 +346,13 @@ def test_charts_have_a_text_alternative(client, key):
     response = client.get("/ops/", {"range": key})
     trends = page(response).section("h-trends")
     chosen = RANGES.get(key, RANGES["1h"])
-    assert trends.one("#h-trends").text.endswith(chosen.past)
-    assert trends.one('[aria-current="true"]')["href"] == f"?range={chosen.key}#h-trends"
+    assert trends.only("#h-trends").text.endswith(chosen.past)
+    assert trends.only('[aria-current="true"]')["href"] == f"?range={chosen.key}#h-trends"
     counted = re.compile(r": created 2, processed 1, in error 1$")
     assert any(counted.search(title) for title in trends.texts("title"))
     # start, created, processed, undone, in error
     assert ["2", "1", "0", "1"] in [
-        row[1:] for row in trends.one('details[id^="table-tasks-per"]').rows()
+        row[1:] for row in trends.only('details[id^="table-tasks-per"]').rows()
     ]
     assert ["hello greet", "greeter", "2", "50.0 %"] in [row[:4] for row in trends.rows()]
     assert " style=" not in response.text
@@ -363,9 +363,9 @@ def test_latest_actions_of_users_are_listed(client):
     press(client, step)
     trusted = browser(person("bea", "operate", "see_personal"))
     (action,) = page(trusted.get("/ops/")).section("h-acts").all("li")
-    assert action.one("strong").text == "ann"
+    assert action.only("strong").text == "ann"
     assert EventKind.RESUBMITTED.label in action.text
-    assert action.one("a").text == "hello of bad-1"
+    assert action.only("a").text == "hello of bad-1"
     assert "“it is repaired”" in action.text
 
 
@@ -375,7 +375,7 @@ def test_last_sweep_of_the_leader_is_shown(client):
     new_task("slow-1")
     record([reply_to(request, "transient") for request in claimed()])
     watch_of("supervisor-1").step(0.0)
-    leader = page(client.get("/ops/")).one('[data-leader="supervisor"]').text
+    leader = page(client.get("/ops/")).only('[data-leader="supervisor"]').text
     assert "Its last sweep ended within the last 10 s." in leader
     assert re.search(r"1 retried \( \d s ago \)", leader)
 
@@ -403,5 +403,5 @@ def test_overdue_tasks_are_an_alert_that_links_to_them(client):
     Task.objects.filter(id=late.id).update(complete_by=DatabaseNow())
     sweep(LEADER)
     search = "/ops/tasks/?q=workflow:greet%20is:overdue"
-    assert page(client.get("/ops/")).section("h-alerts").one(f'[href="{search}"]')
+    assert page(client.get("/ops/")).section("h-alerts").only(f'[href="{search}"]')
     assert listed(client.get(search)) == ["late-1"]

@@ -52,7 +52,7 @@ def test_lists_are_read_from_the_replica_and_say_how_far_it_is_behind(standby):
     standby.execute("SELECT pg_wal_replay_pause()")
     second = new_task(reference="second")
     wait_for(lambda: "data-behind" in get().text, "the page says that it is old", 20)
-    assert int(page(get()).one("[data-behind]")["data-behind"]) > 1
+    assert int(page(get()).only("[data-behind]")["data-behind"]) > 1
     assert listed(get()) == ["first"]
     assert 'data-problem="' in get().text  # no process leads, by the primary
     for address in ("/ops/", "/ops/audit/", "/ops/incidents/"):

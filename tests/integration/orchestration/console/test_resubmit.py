@@ -32,7 +32,7 @@ def test_failed_step_is_resubmitted_and_the_task_ends():
     assert (step.process_state, step.failure_count, step.generation) == ("pending", 0, 2)
     assert not Alert.objects.filter(closed_at=None).exists()
     followed = page(client.get(response["Location"]))
-    assert followed.one("#messages").one(".success")
+    assert followed.only("#messages").only(".success")
     assert "the name was corrected" not in followed.section("h-events").text
     trusted = browser(person("bea", "operate", "see_personal"))
     shown = page(trusted.get(response["Location"])).section("h-events")
@@ -66,8 +66,8 @@ def test_resubmit_in_a_second_tab_reports_that_nothing_was_done():
     won = press(client, step)
     late = press(client, step)
     assert conflict_of(late)[0] == "ann"
-    assert page(late).one("#messages").text == ""
-    assert page(client.get(won["Location"])).one("#messages").one(".success")
+    assert page(late).only("#messages").text == ""
+    assert page(client.get(won["Location"])).only("#messages").only(".success")
     step.refresh_from_db()
     assert step.generation == 2
 
@@ -102,7 +102,7 @@ def test_resubmission_of_an_older_failure_is_refused():
     record([reply_to(request, "rejected", code="still_refused")])
     refused = press(operator("bob"), step, attempt=1)
     assert conflict_of(refused)[0] == "ann"
-    assert "failed again since" in page(refused).one("#content").text
+    assert "failed again since" in page(refused).only("#content").text
     assert len(resubmissions(step)) == 1
     step.refresh_from_db()
     assert (step.process_state, step.attempt) == ("error", 2)
@@ -132,9 +132,9 @@ def test_resubmit_without_a_reason_is_refused(reason):
     client, step = operator(), in_error()
     response = press(client, step, reason=reason)
     assert response.status_code == 422
-    form = page(response).one("form[data-resubmit]")
-    assert form.one(".wrong")["id"] == f"wrong-{step.id}"
-    assert form.one('[name="reason"]')["aria-invalid"] == "true"
+    form = page(response).only("form[data-resubmit]")
+    assert form.only(".wrong")["id"] == f"wrong-{step.id}"
+    assert form.only('[name="reason"]')["aria-invalid"] == "true"
     assert poll_of(response).startswith(f"{reverse('ops:task', args=[step.task_id])}?seen=")
     step.refresh_from_db()
     assert step.process_state == "error"
@@ -145,26 +145,26 @@ def test_malformed_attempt_is_refused(attempt):
     client, step = operator(), in_error()
     response = press(client, step, attempt=attempt, reason="typed before")
     assert response.status_code == 422
-    form = page(response).one("form[data-resubmit]")
-    assert form.one('[name="reason"]')["value"] == "typed before"
+    form = page(response).only("form[data-resubmit]")
+    assert form.only('[name="reason"]')["value"] == "typed before"
     assert resubmissions(step) == []
 
 
 def form_of(client, step):
     shown = page(client.get(reverse("ops:task", args=[step.task_id])))
-    return shown.one("form[data-resubmit]")
+    return shown.only("form[data-resubmit]")
 
 
 def test_form_names_the_attempt_that_it_shows():
     form = form_of(operator(), in_error())
-    assert form.one('[type="hidden"][name="attempt"]')["value"] == "1"
+    assert form.only('[type="hidden"][name="attempt"]')["value"] == "1"
 
 
 def test_new_key_is_announced_and_used_after_a_rejection():
     client, step = operator(), in_error()
     key = f"{step.task_id}:hello:do:2"
-    announced = form_of(client, step).one("[data-key]")
-    assert (announced["data-key"], announced.one("code").text) == (key, key)
+    announced = form_of(client, step).only("[data-key]")
+    assert (announced["data-key"], announced.only("code").text) == (key, key)
     assert "A new idempotency key is used (generation 2)" in announced.text
     press(client, step)
     assert Step.objects.get(id=step.id).key == key
@@ -173,8 +173,8 @@ def test_new_key_is_announced_and_used_after_a_rejection():
 def test_same_key_is_announced_and_used_after_an_unknown_outcome():
     client, step = operator(), gave_up(new_task())
     key = f"{step.task_id}:hello:do:1"
-    announced = form_of(client, step).one("[data-key]")
-    assert (announced["data-key"], announced.one("code").text) == (key, key)
+    announced = form_of(client, step).only("[data-key]")
+    assert (announced["data-key"], announced.only("code").text) == (key, key)
     assert "The same idempotency key is used: the effect may have happened" in announced.text
     press(client, step)
     assert Step.objects.get(id=step.id).key == key

@@ -36,7 +36,7 @@ def greet(monkeypatch):
 def sent(client, address, *, reference=None, **fields):
     """Send the form as a page shows it, with other values of some fields."""
     shown = page(client.get(address))
-    form = {"reference": shown.one('input[name="reference"]')["value"], "reason": "to see"}
+    form = {"reference": shown.only('input[name="reference"]')["value"], "reason": "to see"}
     return client.post(address, form | fields | ({"reference": reference} if reference else {}))
 
 
@@ -59,11 +59,11 @@ def followed(client, response):
 
 def test_form_has_a_field_for_each_that_the_workflow_takes(client):
     shown = page(client.get(reverse("ops:start", args=["greet"])))
-    assert [field["name"] for field in shown.one("form.stack").all("input")][2:] == [
+    assert [field["name"] for field in shown.only("form.stack").all("input")][2:] == [
         "input-name",
         "reason",
     ]
-    assert shown.one('textarea[name="input-$others"]')
+    assert shown.only('textarea[name="input-$others"]')
 
 
 def test_task_is_started_by_an_ordinary_submission(client):
@@ -71,11 +71,11 @@ def test_task_is_started_by_an_ordinary_submission(client):
     task = followed(client, answer)
     assert (task.workflow, task.data) == ("greet", {"name": "Ada", "n": 1})
     address = reverse("ops:task", args=[task.id])
-    strip = page(client.get(address)).one("[data-started-by]")
+    strip = page(client.get(address)).only("[data-started-by]")
     assert strip["data-started-by"] == "ann"
     assert "to see" not in strip.text
     trusted = browser(person("bea", "operate", "see_personal"))
-    assert "to see" in page(trusted.get(address)).one("[data-started-by]").text
+    assert "to see" in page(trusted.get(address)).only("[data-started-by]").text
     event = Event.objects.get(kind="started")
     assert (event.actor, event.reason, event.task) == ("ann", "to see", None)
     assert event.detail["reference"] == task.reference
@@ -119,11 +119,11 @@ def test_wrong_form_starts_nothing_and_keeps_what_was_typed(client, fields, wron
     answer = start(client, **fields)
     assert answer.status_code == 422
     shown = page(answer)
-    assert shown.one(".errors").all("li")
+    assert shown.only(".errors").all("li")
     (invalid,) = shown.all('[aria-invalid="true"]')
     assert invalid["name"] == wrong
     if "input-name" in fields:
-        assert shown.one('input[name="input-name"]')["value"] == "Ada"
+        assert shown.only('input[name="input-name"]')["value"] == "Ada"
     assert not Submission.objects.exists()
 
 
@@ -139,10 +139,10 @@ def test_start_again_has_the_same_input_and_links_both(client):
     other = followed(client, again(client, task))
     assert (other.data, other.priority) == (task.data, 3)
     assert other.reference != task.reference
-    strip = page(client.get(reverse("ops:task", args=[other.id]))).one("[data-started-by]")
-    assert strip.one("a")["href"] == reverse("ops:task", args=[task.id])
+    strip = page(client.get(reverse("ops:task", args=[other.id]))).only("[data-started-by]")
+    assert strip.only("a")["href"] == reverse("ops:task", args=[task.id])
     events = page(client.get(reverse("ops:task", args=[task.id]))).section("h-events")
-    link = events.one('a[href^="/ops/started/"]')
+    link = events.only('a[href^="/ops/started/"]')
     assert client.get(link["href"])["Location"] == reverse("ops:task", args=[other.id])
 
 
@@ -158,7 +158,7 @@ def test_workflow_that_forbids_it_is_not_started(client, greet, monkeypatch, cha
     task = new_task("t-1")
     address = reverse("ops:again", args=[task.id])
     shown = page(client.get(address))
-    assert shown.one("[data-not-by-hand]").text
+    assert shown.only("[data-not-by-hand]").text
     assert not shown.all("form.stack")
     fields = {"reference": new_reference(again=True), "reason": "to see"}
     assert client.post(address, fields).status_code == 422
@@ -168,7 +168,7 @@ def test_workflow_that_forbids_it_is_not_started(client, greet, monkeypatch, cha
 
 def test_order_is_not_started_by_hand(client):
     address = reverse("ops:start", args=["process_order"])
-    assert page(client.get(address)).one("[data-not-by-hand]")
+    assert page(client.get(address)).only("[data-not-by-hand]")
     fields = {"reference": new_reference(), "reason": "to see", "input-$others": "{}"}
     assert client.post(address, fields).status_code == 422
     assert not Submission.objects.exists()
@@ -177,8 +177,8 @@ def test_order_is_not_started_by_hand(client):
 def test_page_of_a_submission_leads_on_once_it_is_a_task(client):
     answer = start(client, **{"input-name": "Ada"})
     waiting = page(client.get(answer["Location"]))
-    assert waiting.one("[data-submission]")["data-submission"] == "waiting"
-    poll = waiting.one("#live")["hx-get"]
+    assert waiting.only("[data-submission]")["data-submission"] == "waiting"
+    poll = waiting.only("#live")["hx-get"]
     assert client.get(poll, headers=POLL).status_code == 204
     submission.take(10)
     assert client.get(poll, headers=POLL)["HX-Redirect"].startswith("/ops/tasks/")
@@ -204,7 +204,7 @@ def test_submission_that_becomes_a_task_meanwhile_is_not_missing(client):
 def test_page_of_a_refused_submission_says_why(client):
     answer = start(client, **{"input-name": "Ada"})
     Submission.objects.update(refused_at=DatabaseNow(), reason="no such name")
-    refused = page(client.get(answer["Location"])).one("[data-submission]")
+    refused = page(client.get(answer["Location"])).only("[data-submission]")
     assert refused["data-submission"] == "refused"
     assert "no such name" in refused.text
 

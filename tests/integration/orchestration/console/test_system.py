@@ -40,7 +40,7 @@ def test_healthy_system_lists_processes_and_roles(client):
     assert queues_of(response)["scheduler"][:4] == ["1", "0", "0", "0"]
     assert queues_of(response)["greeter"][4] != queues_of(response)["scheduler"][4]  # rings
     for name in ("supervisor", "housekeeper"):
-        leader = shown.one(f'[data-leader="{name}"]')
+        leader = shown.only(f'[data-leader="{name}"]')
         assert leader["data-leads"] == "yes"
         assert f"{name}-1 (epoch" in leader.text
         assert "every 1 s" in leader.text
@@ -59,8 +59,8 @@ def test_what_was_set_aside_leads_to_its_dead_letters(client):
     DeadLetter.objects.create(queue="scheduler", body="{}", reason="no", tries=9)
     shown = page(client.get(ADDRESS))
     for figure in ("submissions-refused", "requests-refused", "letters"):
-        (card,) = shown.one(f'[data-figure="{figure}"]').all("a")
-        assert card.one("b").text == "1"
+        (card,) = shown.only(f'[data-figure="{figure}"]').all("a")
+        assert card.only("b").text == "1"
         listed = page(client.get(card["href"])).all('tr[id^="letter-"]')
         assert len(listed) == 1
 
@@ -97,9 +97,9 @@ def test_killed_process_is_replaced_once_another_was_started_there(client):
             started_at=long_ago,
         )  # fmt: skip
     rows = page(client.get(ADDRESS)).section("h-processes").all("tr")
-    replaced = [row.one("code").text for row in rows if row.all("[data-replaced]")]
+    replaced = [row.only("code").text for row in rows if row.all("[data-replaced]")]
     assert replaced == ["greeter-0"]
-    silent = [row.one("code").text for row in rows if "silent" in row.texts(".badge")]
+    silent = [row.only("code").text for row in rows if "silent" in row.texts(".badge")]
     assert silent == ["greeter-9"]
 
 
@@ -108,7 +108,7 @@ def test_page_without_redis_shows_what_still_works(client, settings):
     settings.REDIS_URL = "unix:///nowhere/redis.sock"
     response = client.get(ADDRESS)
     assert list(problems_of(response)) == ["redis"]
-    assert "Submissions are still accepted" in page(response).one("[data-redis]").text
+    assert "Submissions are still accepted" in page(response).only("[data-redis]").text
     assert queues_of(response)["greeter"] == ["1", "0"]  # and nothing of its messages
 
 
@@ -131,7 +131,7 @@ def test_silent_worker_and_wrong_clock_are_shown(client):
     (process,) = shown.section("h-processes").rows()
     assert process[:4] == ["greeter", "greeter-9", "h", "1"]
     assert process[4].startswith("silent 1 min")
-    assert "5 min behind" in shown.one('[data-clock="greeter-9"]').text
+    assert "5 min behind" in shown.only('[data-clock="greeter-9"]').text
 
 
 def test_ejected_worker_is_shown(client):
@@ -178,13 +178,13 @@ def test_last_audit_is_shown_with_its_violations(client):
     }
     AuditRun.objects.create(by="ann", tasks=8, ended_at=DatabaseNow(), violations=[found] * 60)
     audit = page(client.get(ADDRESS)).section("h-audit")
-    assert audit.one(".badge.error").numbers() == [60]
+    assert audit.only(".badge.error").numbers() == [60]
     assert audit.rows() == [["3", "t-1", "was taken twice", "give back"]] * 50
     assert "checked 8 tasks" in audit.text
     # one of what has changed since says nothing of these
     AuditRun.objects.create(by="hourly", since=DatabaseNow(), ended_at=DatabaseNow(), tasks=2)
     audit = page(client.get(ADDRESS)).section("h-audit")
-    assert audit.one(".badge.error").numbers() == [60]
+    assert audit.only(".badge.error").numbers() == [60]
     assert "checked 2 tasks" in audit.text
 
 

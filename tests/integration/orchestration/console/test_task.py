@@ -39,9 +39,9 @@ def test_task_page_shows_its_attempts_and_events(client):
     task = new_task("t-1")
     Policy.objects.filter(agent="greeter").update(backoff=100, backoff_cap=100)
     fail(claimed("scheduler-7"), "unknown", code="timeout", message="no answer", by="agent-9")
-    live = shown(client, task).one("#live")
+    live = shown(client, task).only("#live")
     assert re.match(
-        r".*“hello”: next attempt in [\d mins]+ , attempt 2 of 5", live.one(".ops-now").text
+        r".*“hello”: next attempt in [\d mins]+ , attempt 2 of 5", live.only(".ops-now").text
     )
     hello, again = live.all(".ops-step")
     assert "waiting for “hello”" in again.all("p")[0].text
@@ -51,12 +51,12 @@ def test_task_page_shows_its_attempts_and_events(client):
     assert error == "timeout no answer"
     assert processes == ["1", "scheduler-7", "agent-9"]
     assert f"{task.id}:hello:do:1" in hello.texts("code")
-    assert '"to": "Ada"' in hello.one("pre").text
+    assert '"to": "Ada"' in hello.only("pre").text
     ((_, event, step, actor, _),) = live.section("h-events").rows()
     assert (event, step) == (EventKind.RETRY.label, "hello, attempt 1")
     assert actor == "supervisor-1 (epoch 3)"
-    assert live.one("rect.bar.unknown")
-    assert live.one("rect.bar.wait")
+    assert live.only("rect.bar.unknown")
+    assert live.only("rect.bar.wait")
 
 
 def failed_with(evidence, data=None):
@@ -75,17 +75,17 @@ def seer():
 def test_failed_attempt_shows_its_traceback_and_the_answer():
     task = failed_with(EVIDENCE)
     step = task.steps.get(name="hello")
-    live = shown(seer(), task).one("#live")
-    shows = live.one('[data-evidence="1"]')
-    assert shows.one("[data-traceback]").one("pre").text.endswith("KeyError: 'Ada-of-Bath'")
-    answer = shows.one("[data-answer]")
-    assert answer.one("pre").text == '{ "error": { "for": "Ada-of-Bath" } }'
+    live = shown(seer(), task).only("#live")
+    shows = live.only('[data-evidence="1"]')
+    assert shows.only("[data-traceback]").only("pre").text.endswith("KeyError: 'Ada-of-Bath'")
+    answer = shows.only("[data-answer]")
+    assert answer.only("pre").text == '{ "error": { "for": "Ada-of-Bath" } }'
     assert "HTTP 500" in answer.text
     assert [button["aria-label"] for button in shows.all("[data-copy]")] == [
         "Copy the traceback",
         "Copy the answer",
     ]
-    assert live.one(f"#attempt-{step.id}-1")["data-attempt"] == "1"
+    assert live.only(f"#attempt-{step.id}-1")["data-attempt"] == "1"
 
 
 def test_personal_words_of_evidence_are_hidden(client, monkeypatch):
@@ -102,8 +102,8 @@ def test_answer_that_was_cut_is_hidden_whole(client):
     """Its end may be a part of a personal word."""
     cut = Evidence(answer="x" * (MAX_ANSWER - 3) + "Ada", status=500, cut=True)
     task = failed_with(cut)
-    assert shown(client, task).one("[data-answer]").one("pre").text == HIDDEN
-    assert shown(seer(), task).one("[data-answer]").one("pre").text.endswith("xAda")
+    assert shown(client, task).only("[data-answer]").only("pre").text == HIDDEN
+    assert shown(seer(), task).only("[data-answer]").only("pre").text.endswith("xAda")
 
 
 def test_success_writes_and_reads_no_evidence(client):
@@ -129,18 +129,18 @@ def test_evidence_costs_the_page_one_query_however_much_there_is():
 def test_finished_task_is_marked(client):
     task = new_task()
     run_to_end(task)
-    live = shown(client, task).one("#live")
-    assert live.one(".ops-now").texts(".badge") == ["processed"]
-    assert live.one(".ops-now").one("strong").text == "Ended: all steps are done."
+    live = shown(client, task).only("#live")
+    assert live.only(".ops-now").texts(".badge") == ["processed"]
+    assert live.only(".ops-now").only("strong").text == "Ended: all steps are done."
     assert live.section("h-events").rows() == []
 
 
 def test_failed_task_asks_for_a_decision(client):
     task = new_task()
     step = gave_up(task)
-    live = shown(client, task).one("#live")
-    assert live.one(".ops-now").one("strong").text == "“hello” failed: waiting for an operator."
-    assert live.one(f'form[action="{reverse("ops:resubmit", args=[step.id])}"]')
+    live = shown(client, task).only("#live")
+    assert live.only(".ops-now").only("strong").text == "“hello” failed: waiting for an operator."
+    assert live.only(f'form[action="{reverse("ops:resubmit", args=[step.id])}"]')
 
 
 def test_hostile_text_is_escaped(client):
@@ -165,9 +165,9 @@ def test_hostile_text_is_escaped(client):
 def test_task_page_names_its_trace_and_links_to_it(client, settings):
     task = new_task("t-1")
     trace = ids.trace_id("t-1")
-    fact = shown(client, task).one('[data-fact="trace"]')
-    assert (fact.one("code").text, fact.all("a")) == (trace, [])
-    assert fact.one("button")["data-copy"] == trace
+    fact = shown(client, task).only('[data-fact="trace"]')
+    assert (fact.only("code").text, fact.all("a")) == (trace, [])
+    assert fact.only("button")["data-copy"] == trace
     settings.TRACE_URL = "https://traces.example/trace/{trace_id}?limit=1"
-    (link,) = shown(client, task).one('[data-fact="trace"]').all("a")
+    (link,) = shown(client, task).only('[data-fact="trace"]').all("a")
     assert link.attributes["href"] == f"https://traces.example/trace/{trace}?limit=1"

@@ -129,10 +129,10 @@ def test_steps_of_a_held_agent_are_shown_as_held(client, held, cause, expected):
 def test_invalid_filter_is_reported(client, query, sentence):
     response = client.get(f"/ops/tasks/?{query}")
     assert response.status_code == 400
-    assert sentence in page(response).one(".errors").text
+    assert sentence in page(response).only(".errors").text
     typed = QueryDict(query).get("q", "")
     if len(typed) > 1 and "\0" not in typed:
-        assert page(response).one("#q")["value"] == typed  # to be corrected, not typed again
+        assert page(response).only("#q")["value"] == typed  # to be corrected, not typed again
 
 
 @pytest.mark.parametrize(
@@ -159,12 +159,12 @@ def test_amount_is_offered_as_a_value(client, word, meant):
 
 def test_unknown_condition_is_named_as_in_the_form(client):
     response = client.get("/ops/tasks/?q=is:late")
-    assert "unknown condition" in page(response).one(".errors").text
+    assert "unknown condition" in page(response).only(".errors").text
 
 
 def test_due_of_a_task_in_error_is_shown_as_on_its_page(client):
     task = in_error(new_task("bad")).task
-    shown = page(client.get("/ops/tasks/?q=columns:due")).one(f"#row-{task.id}")
+    shown = page(client.get("/ops/tasks/?q=columns:due")).only(f"#row-{task.id}")
     (due,) = [time["datetime"] for time in shown.all("time[data-due]")]
     seen = page(client.get(f"/ops/tasks/{task.id}/"))
     assert due in [time["datetime"] for time in seen.all("time[data-due]")]

@@ -31,7 +31,7 @@ def make(count, prefix="n"):
 
 def link(response, rel) -> str:
     """Return the address of another page of the list, or nothing."""
-    links = page(response).one("#live").all(f'[rel="{rel}"]')
+    links = page(response).only("#live").all(f'[rel="{rel}"]')
     return links[0]["href"] if links else ""
 
 
@@ -72,11 +72,11 @@ def test_rows_stay_in_place_while_they_are_read(client):
     in_error(new_task("four"))  # new in the list
     polled = client.get(poll_of(before), headers=POLL)
     assert listed(polled) == ["three", "two", "one"]
-    refresh = page(polled).one("#fresh")
+    refresh = page(polled).only("#fresh")
     assert (refresh["data-fresh"], refresh["data-gone"]) == ("1", "1")
     assert refresh.numbers() == [1, 1]
     (gone,) = page(polled).all("tr.gone")
-    assert gone.one("a[data-open]").text == "two"
+    assert gone.only("a[data-open]").text == "two"
     assert client.get(poll_of(polled), headers=POLL).status_code == 204
     assert listed(client.get("/ops/tasks/?q=state:error")) == ["four", "three", "one"]
 
@@ -86,7 +86,7 @@ def test_rows_of_the_next_page_do_not_count_as_new(client):
     before = client.get("/ops/tasks/?q=state:pending")
     newest = Task.objects.latest("id")
     Task.objects.filter(id=newest.id).update(state="processing")
-    refresh = page(client.get(poll_of(before), headers=POLL)).one("#fresh")
+    refresh = page(client.get(poll_of(before), headers=POLL)).only("#fresh")
     assert (refresh["data-fresh"], refresh["data-gone"]) == ("0", "1")
     assert refresh.numbers() == [1]
 
@@ -102,9 +102,9 @@ def test_form_matches_the_search_box(client):
     response = client.get(sent["Location"])
     assert listed(response) == ["a-1"]
     shown = page(response)
-    assert shown.one("#q")["value"] == "a-1 state:error attempts:>0"
-    assert shown.one('option[value="error"]').attributes.get("selected") == ""
-    assert shown.one("#d-narrow").one('[type="hidden"][name="q"]')["value"] == "a-1"
+    assert shown.only("#q")["value"] == "a-1 state:error attempts:>0"
+    assert shown.only('option[value="error"]').attributes.get("selected") == ""
+    assert shown.only("#d-narrow").only('[type="hidden"][name="q"]')["value"] == "a-1"
 
 
 def test_search_by_known_fields(monkeypatch):
@@ -139,11 +139,11 @@ def test_search_by_known_fields(monkeypatch):
         ("value:>1YENS", "enter an amount or a comparison"),
         ("attempts:>1.5", "enter a number or a comparison"),
     ):
-        errors = page(client.get("/ops/tasks/", {"q": query})).one(".errors")
+        errors = page(client.get("/ops/tasks/", {"q": query})).only(".errors")
         assert sentence in errors.text, query
-    row = page(client.get("/ops/tasks/?q=r-1")).one(f"#row-{task.id}")
+    row = page(client.get("/ops/tasks/?q=r-1")).only(f"#row-{task.id}")
     assert "€1,234.56" in row.texts("td")
-    assert row.one("[data-contact]").text == "ada@bath.example"
+    assert row.only("[data-contact]").text == "ada@bath.example"
 
 
 def test_background_tasks_are_hidden_until_requested(client, monkeypatch):
@@ -169,8 +169,8 @@ def test_background_tasks_are_hidden_until_requested(client, monkeypatch):
         assert set(listed(response)) == found, query
         offered = page(response).all("#with-background")
         assert bool(offered) is (":" not in query), query
-        assert page(response).one(".ops-total").one("strong").text == str(len(found))
-    offer = page(client.get("/ops/tasks/?q=a-")).one("#with-background")
+        assert page(response).only(".ops-total").only("strong").text == str(len(found))
+    offer = page(client.get("/ops/tasks/?q=a-")).only("#with-background")
     assert offer["href"] == "/ops/tasks/?q=a-+with%3Abackground"
     assert set(listed(client.get(offer["href"]))) == {*left, "a-quiet"}
 
@@ -195,12 +195,12 @@ def test_after_and_before_filters_use_the_time_of_the_id(client):
 
 def views_of(response) -> dict[str, str]:
     """Return the addresses of the views that a page offers, by their names."""
-    return {link.text: link["href"] for link in page(response).one(".ops-views").all("a")}
+    return {link.text: link["href"] for link in page(response).only(".ops-views").all("a")}
 
 
 def test_view_is_saved_replaced_shared_and_deleted(client):
     saved = client.post("/ops/views/", {"name": "bad", "query": "state:error"}, follow=True)
-    assert page(saved).one("#messages").one(".success")
+    assert page(saved).only("#messages").only(".success")
     assert "bad" in views_of(saved)
     client.post("/ops/views/", {"name": "bad", "query": "state:error step:hello"})
     view = SavedView.objects.get()
@@ -211,7 +211,7 @@ def test_view_is_saved_replaced_shared_and_deleted(client):
     assert "night by eve" in views_of(client.get("/ops/tasks/"))
     assert colleague.post(f"/ops/views/{view.id}/forget/").status_code == 404
     deleted = client.post(f"/ops/views/{view.id}/forget/", follow=True)
-    assert page(deleted).one("#messages").one(".success")
+    assert page(deleted).only("#messages").only(".success")
     assert "bad" not in views_of(deleted)
     assert SavedView.objects.get().name == "night"
 
@@ -264,7 +264,7 @@ def test_sharing_requires_the_permission(client):
 )
 def test_invalid_view_is_not_saved(client, sent, sentence):
     answer = page(client.post("/ops/views/", sent, follow=True))
-    assert sentence in answer.one("#messages").one(".error").text
+    assert sentence in answer.only("#messages").only(".error").text
     assert not SavedView.objects.exists()
 
 
@@ -273,4 +273,4 @@ def test_invalid_view_is_not_saved(client, sent, sentence):
 )
 def test_empty_list_shows_its_reason(client, query, reason):
     shown = page(client.get(f"/ops/tasks/?{query}"))
-    assert shown.one("#live").one("[data-empty]")["data-empty"] == reason
+    assert shown.only("#live").only("[data-empty]")["data-empty"] == reason

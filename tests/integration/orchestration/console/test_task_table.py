@@ -17,7 +17,7 @@ pytestmark = pytest.mark.django_db
 
 def heads(response):
     return {
-        head["data-column"]: (head.attributes.get("aria-sort", ""), head.one("a")["href"])
+        head["data-column"]: (head.attributes.get("aria-sort", ""), head.only("a")["href"])
         for head in page(response).all("th[data-column]")
     }
 
@@ -34,8 +34,8 @@ def test_heads_sort_both_ways_and_keep_the_search(client):
     rising = client.get(heads(falling)["value"][1])
     assert listed(rising) == ["a-5", "c-9", "b-20"]
     assert heads(rising)["value"][0] == "ascending"
-    assert page(rising).one("#q")["value"] == "state:pending sort:value"
-    back = page(rising).one("#newest-first")["href"]
+    assert page(rising).only("#q")["value"] == "state:pending sort:value"
+    back = page(rising).only("#newest-first")["href"]
     assert listed(client.get(back)) == listed(first)
     assert listed(client.get(heads(rising)["task"][1])) == ["a-5", "b-20", "c-9"]
 
@@ -45,7 +45,7 @@ def test_every_column_sorts_and_shows(client):
     every = [name for name in task_export.FIELDS if name != "contact"]
     shown = client.get("/ops/tasks/", {"columns": ",".join(every)})
     assert sorted(heads(shown)) == sorted(every)
-    heads_of_table = page(shown).one("thead").all("th")
+    heads_of_table = page(shown).only("thead").all("th")
     rows = [row for row in page(shown).rows() if len(row) > 1]  # not the places for more of a row
     assert {len(row) for row in rows} == {len(heads_of_table)}
     for column in every:
@@ -61,7 +61,7 @@ def test_chosen_columns_are_in_the_address_and_in_rows_alone(client):
     assert chosen["Location"] == "/ops/tasks/?q=b-+sort%3Avalue+columns%3Avalue%2Cworkflow"
     shown = client.get(chosen["Location"])
     assert list(heads(shown)) == ["task", "value", "workflow"]
-    assert page(shown).one("#column-value").attributes.get("checked") == ""
+    assert page(shown).only("#column-value").attributes.get("checked") == ""
     in_error(Task.objects.get(reference="b-20"))
     (act,) = page(client.get(chosen["Location"])).all("[data-open-act]")
     assert act["hx-get"].endswith("?in=tasks&columns=task,value,workflow")
@@ -84,14 +84,14 @@ def test_chosen_columns_are_in_the_address_and_in_rows_alone(client):
 def test_problem_of_a_search_is_named_and_mended(client, query, problem, meant):
     response = client.get("/ops/tasks/", {"q": query})
     assert response.status_code == 400
-    errors = page(response).one(".errors")
+    errors = page(response).only(".errors")
     assert problem in errors.text
     offered = errors.all("[data-meant]")
     if meant:
         mended = client.get(offered[0]["href"])
-        assert (mended.status_code, page(mended).one("#q")["value"]) == (200, meant)
+        assert (mended.status_code, page(mended).only("#q")["value"]) == (200, meant)
     else:
-        assert page(response).one("#q")["value"] == query
+        assert page(response).only("#q")["value"] == query
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_words_that_are_names_are_offered_as_filters(client, query, meant):
     in_error(new_task("r-1"))
     response = client.get("/ops/tasks/", {"q": query})
     found = page(response).all("[data-meant]")
-    texts = [page(client.get(link["href"])).one("#q")["value"] for link in found]
+    texts = [page(client.get(link["href"])).only("#q")["value"] for link in found]
     assert set(meant) <= set(texts)
     assert bool(texts) == bool(meant)
 
@@ -120,8 +120,8 @@ def test_wait_of_many_rows_is_shown_once(client):
         new_task(f"r-{number}")
     Gate.objects.filter(agent="greeter").update(state=GateState.OPEN, probe_at=DatabaseNow())
     shown = page(client.get("/ops/tasks/"))
-    assert shown.one("#waits-greeter")["data-waits"] == "4"
-    assert [cell.one("a")["href"] for cell in shown.all(".ops-next")] == ["#waits-greeter"] * 4
+    assert shown.only("#waits-greeter")["data-waits"] == "4"
+    assert [cell.only("a")["href"] for cell in shown.all(".ops-next")] == ["#waits-greeter"] * 4
     few = page(client.get("/ops/tasks/?q=r-1"))
     assert few.all("[data-waits]") == []
 
@@ -140,8 +140,8 @@ def test_search_that_takes_too_long_is_stopped(client, monkeypatch):
             cursor.execute("LOCK TABLE orchestration_step IN ACCESS EXCLUSIVE MODE")
         answer = at_once({"search": lambda: client.get("/ops/tasks/?q=step:hello")})["search"]
     assert answer.status_code == 503
-    assert page(answer).one("#q")["value"] == "step:hello"
-    assert page(answer).one(".errors").all("li")
+    assert page(answer).only("#q")["value"] == "step:hello"
+    assert page(answer).only(".errors").all("li")
     assert listed(search()) == ["r-1"]
 
 
@@ -153,4 +153,4 @@ def test_poll_of_a_sorted_list_keeps_its_rows(client):
     in_error(new_task("aa"))
     polled = client.get(poll_of(before), headers={"HX-Request": "true"})
     assert listed(polled) == ["a", "z", "c"]
-    assert page(polled).one("#fresh")["data-fresh"] == "1"
+    assert page(polled).only("#fresh")["data-fresh"] == "1"

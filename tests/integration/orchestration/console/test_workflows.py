@@ -20,8 +20,8 @@ def client():
 
 def cells(client, step, workflow="greet") -> list[str]:
     """Return the texts of a step's row."""
-    section = page(client.get(ADDRESS)).one(f"#workflow-{workflow}")
-    return [cell.text for cell in section.one(f'[data-step="{step}"]').cells()]
+    section = page(client.get(ADDRESS)).only(f"#workflow-{workflow}")
+    return [cell.text for cell in section.only(f'[data-step="{step}"]').cells()]
 
 
 def test_workflows_are_drawn_with_counts_by_step(client):
@@ -34,9 +34,9 @@ def test_workflows_are_drawn_with_counts_by_step(client):
     new_task()
     new_task()
     shown = page(client.get(ADDRESS))
-    drawing = shown.one("#workflow-greet").one("svg")
+    drawing = shown.only("#workflow-greet").only("svg")
     assert drawing.texts(".name") == ["hello", "again"]
-    assert drawing.one("g.error").one(".counts").text == "1 in error, 1 at work …"
+    assert drawing.only("g.error").only(".counts").text == "1 in error, 1 at work …"
     hello = cells(client, "hello")
     assert hello[PENDING : UNDOING + 1] == ["2", "1", "1", "0"]
     assert "10 s, up to 2 calls. After 5 failed attempts: error." in hello[POLICY]
@@ -57,9 +57,9 @@ def test_held_step_names_its_user(client):
     assert cells(client, "hello")[STEP] == "hello held by olga. Reason: wrong words"
     viewer = browser(person("vic", "operate"))
     assert cells(viewer, "hello")[STEP] == "hello held by olga. Reason: [hidden]"
-    section = page(client.get(ADDRESS)).one("#workflow-greet")
+    section = page(client.get(ADDRESS)).only("#workflow-greet")
     links = {
-        name: section.one(f'[data-step="{name}"]').cells()[ACTS].one("a")["href"]
+        name: section.only(f'[data-step="{name}"]').cells()[ACTS].only("a")["href"]
         for name in ("hello", "again")
     }
     assert links == {

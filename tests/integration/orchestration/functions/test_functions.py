@@ -21,7 +21,7 @@ from orchestration.workers import jobs
 from orchestration.workflow import Refused
 from tests.support import functions
 from tests.support.engine import staff
-from tests.support.violations import found
+from tests.support.violations import violations
 
 READY, RUNNING, FAILED, SUCCESSFUL = (
     TaskResultStatus[name] for name in ("READY", "RUNNING", "FAILED", "SUCCESSFUL")
@@ -81,7 +81,7 @@ def test_run_after_is_waited_for(run):
     run.go()
     result.refresh()
     assert (result.status, result.task.run_after) == (READY, at)
-    assert found() == []
+    assert violations() == []
     assert run.jump() == 30 * 3600
     assert result.task.get_result(result.id).status == SUCCESSFUL
     assert not Task.objects.get().overdue

@@ -19,7 +19,7 @@ from orchestration.models.fields import time_ordered_id
 from orchestration.transitions.replies import record
 from tests.support import undo_workflows
 from tests.support.engine import claimed, in_error, new_task, reply_to, run_to_end, states, step_of
-from tests.support.violations import found as violations
+from tests.support.violations import violations
 
 pytestmark = pytest.mark.django_db
 

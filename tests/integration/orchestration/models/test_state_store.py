@@ -131,13 +131,13 @@ class TestAdmin:
 
     def test_record_names_its_order_and_links_to_its_task(self, client):
         found = StateStore.objects.get(order_id="order-error", step="hello")
-        table = page(client.get(LIST, {"q": "order-error"})).one("#result_list")
+        table = page(client.get(LIST, {"q": "order-error"})).only("#result_list")
         task = reverse("ops:task", args=[found.task_id])
         assert task in {link["href"] for link in table.all("a[href]")}
         names = {"OrderID", "LockedBy", "CompleteBy", "ProcessState", "FailureCount"}
         assert names <= set(table.texts("th"))
         one = page(client.get(reverse("admin:orchestration_statestore_change", args=[found.id])))
-        assert one.one(".field-process_state").one(".readonly").text == "Error"
+        assert one.only(".field-process_state").only(".readonly").text == "Error"
 
     def test_record_is_read_only(self, client):
         root = browser(person("root", is_staff=True, is_superuser=True))

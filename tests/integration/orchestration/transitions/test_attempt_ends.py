@@ -34,7 +34,7 @@ from orchestration.workflow import Workflow
 from tests.support.engine import claimed, new_task, staff, sweep
 from tests.support.operators import LEADER
 from tests.support.sandbox import process, send
-from tests.support.violations import found
+from tests.support.violations import violations
 
 TABLE = Path(__file__).parents[4] / "docs" / "results" / "attempts.md"
 QUICK = 1.0  # seconds a call may take
@@ -406,7 +406,7 @@ def test_step_with_an_effect_in_the_ledger_never_counts_as_undone(sandbox, isola
         "undone"
     }
     assert {undone.standing(number) for number in range(len(retried.ends))} == {0}
-    assert found() == []
+    assert violations() == []
 
     rows = [
         " | ".join(

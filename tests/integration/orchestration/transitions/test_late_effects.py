@@ -28,7 +28,7 @@ from tests.support.undo_workflows import (
     state,
     undo_step,
 )
-from tests.support.violations import found
+from tests.support.violations import violations
 
 pytestmark = pytest.mark.django_db
 
@@ -437,10 +437,12 @@ class TestWhatFollowsFromAnEffectThatShowsLate:
         )
         record([reply_to(request)])
         known = {1, 2, 3, 5, 6, 7, 8, 9, 10, 12}
-        assert not [one for one in found() if one.invariant in known or "calls it" in one.detail]
+        assert not [
+            one for one in violations() if one.invariant in known or "calls it" in one.detail
+        ]
         record([reply_to(sent) for sent in claimed()])
         assert state(task) == "undone"
-        assert not [one for one in found() if one.invariant in known]
+        assert not [one for one in violations() if one.invariant in known]
 
     def test_other_steps_of_its_task_in_the_same_batch_keep_their_states(self):
         task = new_task(workflow="side_by_side")

@@ -543,9 +543,9 @@ def test_task_page_marks_a_local_step(declare):
     task = new_task(workflow="invite", data={"name": "ada"})
     ann = browser(person("ann", "operate", "resubmit"))
     address, step = reverse("ops:task", args=[task.id]), step_of(task, "address")
-    assert NO_AGENT in page(ann.get(address)).one(f"#step-{step.id}").text
+    assert NO_AGENT in page(ann.get(address)).only(f"#step-{step.id}").text
     turn()
-    assert "Dear Ada" in page(ann.get(address)).one(f"#step-{step.id}").text
+    assert "Dear Ada" in page(ann.get(address)).only(f"#step-{step.id}").text
 
 
 def test_audit_has_no_findings(declare):

@@ -77,7 +77,7 @@ def test_page_changes_the_priority_and_history_records_user_and_reason():
     client, task = operator("prioritize"), new_task()
     task_page = reverse("ops:task", args=[task.id])
     assert page(client.get(task_page)).all(f'a[href="{address(task)}"]')
-    assert page(client.get(address(task))).one("#id_priority")["value"] == "0"
+    assert page(client.get(address(task))).only("#id_priority")["value"] == "0"
     assert change(client, task, 7).status_code == 303
     task.refresh_from_db()
     assert (task.priority, step_of(task).priority) == (7, 7)
@@ -85,7 +85,7 @@ def test_page_changes_the_priority_and_history_records_user_and_reason():
     assert (event.actor, event.reason) == ("ann", "they called")
     assert event.detail == {"before": {"priority": 0}, "after": {"priority": 7}}
     found = page(client.get(task_page))
-    assert found.one('[data-fact="priority"]').text == "7"
+    assert found.only('[data-fact="priority"]').text == "7"
     changed = found.section("h-events")
     assert (changed.texts("del"), changed.texts("ins")) == (["0"], ["7"])
     assert page(client.get(reverse("ops:audit"))).all(f'a[href^="{task_page}"]')

@@ -17,7 +17,7 @@ from orchestration.workflow import Step as StepDeclaration
 from orchestration.workflow import Workflow
 from tests.support.engine import new_task, reply_to, staff, sweep
 from tests.support.operators import LEADER
-from tests.support.violations import found
+from tests.support.violations import violations
 
 pytestmark = pytest.mark.django_db
 
@@ -45,7 +45,7 @@ def _trip(monkeypatch):
     monkeypatch.setitem(registry.workflows, "trip", TRIP)
     staff()
     yield
-    assert found() == []
+    assert violations() == []
 
 
 def task():

@@ -22,7 +22,7 @@ SPANISH = {"street": "Calle 1", "postcode": "28300", "city": "Aranjuez", "countr
 
 def names(html):
     """Return the names of the fields of an address, in their order."""
-    shown = elements(html).one("#address").all("input") + elements(html).one("#address").all(
+    shown = elements(html).only("#address").all("input") + elements(html).only("#address").all(
         "select"
     )
     return {one.attributes["name"] for one in shown}
@@ -37,11 +37,11 @@ def test_fields_follow_the_country():
     assert irish.status_code == 200
     assert "no-store" in irish["Cache-Control"]
     fields = elements(irish.text)
-    assert fields.one("#id_city").attributes["value"] == "Cork"
-    assert len(fields.one("#id_region").all("option")) == 27
+    assert fields.only("#id_city").attributes["value"] == "Cork"
+    assert len(fields.only("#id_region").all("option")) == 27
     assert not fields.all("#id_country")  # it is what has the focus
     spanish = client.post("/address/fields/", {"country": "ES"})
-    assert len(elements(spanish.text).one("#id_region").all("option")) == 53
+    assert len(elements(spanish.text).only("#id_region").all("option")) == 53
     german = client.post("/address/fields/", {"country": "XX"})
     assert not elements(german.text).all('select[name="region"]')
     assert client.get("/address/fields/").status_code == 405
@@ -96,4 +96,4 @@ def test_checkout_of_a_country_with_regions_offers_them_after_an_error():
     client = Client()
     fill_cart(client, sku_0=1)
     html = send(client, open_checkout(client), **SPANISH, name="").text
-    assert elements(html).one("#id_region").tag == "select"
+    assert elements(html).only("#id_region").tag == "select"

@@ -44,7 +44,7 @@ def test_letter_and_page_say_whose_shop_it_is(settings):
     (letter,) = posted("received")
     assert letter["text"].rstrip().endswith(SELLER)
     assert SELLER in letter["html"]
-    assert elements(order_page(client, order)).one(".seller").text == SELLER
+    assert elements(order_page(client, order)).only(".seller").text == SELLER
     settings.SELLER_ADDRESS = ""
     assert not elements(order_page(client, order)).all(".seller")
 
@@ -68,7 +68,7 @@ def test_order_that_has_ended_offers_no_news():
     carry_out()
     finish_all()
     page = elements(order_page(client, order))
-    assert page.one("#order-status")["data-final"] == "yes"
+    assert page.only("#order-status")["data-final"] == "yes"
     assert not page.all("noscript")
 
 

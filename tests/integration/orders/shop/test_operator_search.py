@@ -166,7 +166,7 @@ def test_name_of_more_orders_than_are_listed_is_noted(order, client, monkeypatch
     viewer = browser(person("vic", "operate", "see_personal"))
     response = viewer.get("/ops/tasks/", {"q": "lovelace"})
     assert len(listed(response)) == 1
-    assert page(response).one("[data-more]")["data-more"] == "lovelace"
+    assert page(response).only("[data-more]")["data-more"] == "lovelace"
 
 
 def test_parcel_is_found_once_it_is_booked(order):

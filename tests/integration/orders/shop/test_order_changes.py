@@ -89,7 +89,7 @@ def test_other_card_after_a_decline(client):
     assert verdict(seen) == DECLINED
     assert not thanks(seen)
     until = Step.objects.get(name="authorize_payment").resolve_by
-    assert datetime.fromisoformat(elements(seen).one("time[data-until]")["datetime"]) == until
+    assert datetime.fromisoformat(elements(seen).only("time[data-until]")["datetime"]) == until
     assert act(client, order, "card", **VISA)["Location"] == f"/orders/{order}/"
     asked = ask()
     assert asked["authorize_payment"].payload["payment_method"] == "pm_card_visa"
@@ -309,7 +309,7 @@ def test_poll_announces_a_change_once(client):
     poll = poll_address(order_page(client, order))
     answer(ask())
     changed = client.get(poll).text
-    announced = elements(changed).one("#announcement[hx-swap-oob]")
+    announced = elements(changed).only("#announcement[hx-swap-oob]")
     assert announced.text == f"{tracking.WORKING} {STEPS['create_shipment'][1]}."
     poll = poll_address(changed)
     assert client.get(poll).status_code == 204

@@ -40,7 +40,7 @@ def client():
 
 def values(response):
     """Return what is filled in, chosen or checked in the page's form."""
-    form = page(response).one("form#typed")
+    form = page(response).only("form#typed")
     fields = {one["name"]: one.attributes.get("value", "") for one in form.all("input[name]")
               if one.attributes.get("type") != "radio" or "checked" in one.attributes}  # fmt: skip
     for select in form.all("select"):
@@ -57,7 +57,7 @@ def test_form_with_an_old_token_is_shown_again_filled_in_with_a_fresh_one(client
     old = {"csrfmiddlewaretoken": "a" * 64, **SECRETS, **FORMS[path]}
     answer = client.post(path, old, headers=OURS)
     assert answer.status_code == 422
-    assert page(answer).one(".errors")
+    assert page(answer).only(".errors")
     seen = values(answer)
     assert {name: seen.get(name) for name in FORMS[path]} == FORMS[path]
     assert "my-secret" not in answer.text
@@ -65,7 +65,7 @@ def test_form_with_an_old_token_is_shown_again_filled_in_with_a_fresh_one(client
         path, {**seen, "csrfmiddlewaretoken": seen["csrfmiddlewaretoken"]}, headers=OURS
     )
     assert again.status_code in {200, 303, 422}
-    assert again.status_code != 422 or "once more" not in page(again).one(".errors").text
+    assert again.status_code != 422 or "once more" not in page(again).only(".errors").text
     assert Placement.objects.count() == (path == "/checkout/")
 
 
@@ -79,9 +79,9 @@ def test_form_of_another_site_is_not_shown_again(client, origin):
 @pytest.mark.parametrize("path", FORMS)
 def test_other_language_keeps_what_is_typed(client, path):
     form = page(client.get(path))
-    button = form.one('button[lang="de"]')
+    button = form.only('button[lang="de"]')
     assert (button["form"], button["formaction"]) == ("typed", path)
-    token = form.one("form#typed").one('input[name="csrfmiddlewaretoken"]')["value"]
+    token = form.only("form#typed").only('input[name="csrfmiddlewaretoken"]')["value"]
     sent = {**SECRETS, **FORMS[path], "csrfmiddlewaretoken": token, "language": "de"}
     answer = client.post(path, sent, headers=OURS)
     assert answer.status_code == 200

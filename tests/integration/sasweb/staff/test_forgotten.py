@@ -60,7 +60,7 @@ def test_letter_leads_to_a_new_password_and_ends_all_sessions(door, email, name)
     client.post("/login/", {"username": name, "password": "correct horse"})
     inside = "/account/"
     assert client.get(inside).status_code == 200
-    assert page(ask(door, email)).one("[data-sent]")
+    assert page(ask(door, email)).only("[data-sent]")
     (letter,) = mail.outbox
     assert [one.lower() for one in letter.to] == [email.strip().lower()]
     assert name in letter.body
@@ -72,7 +72,7 @@ def test_letter_leads_to_a_new_password_and_ends_all_sessions(door, email, name)
     assert log_in_by(name, "correct horse") == 200
     assert log_in_by(name, NEW) == 302
     used, _ = set_password(address)
-    assert page(used).one('[data-link="ended"]')
+    assert page(used).only('[data-link="ended"]')
 
 
 def log_in_by(name, password):
@@ -83,7 +83,7 @@ def test_link_ends_with_its_time(settings):
     ask(SHOP, "ada@example.org")
     settings.PASSWORD_RESET_TIMEOUT = -1
     form, refused = set_password(link())
-    assert page(form).one('[data-link="ended"]')
+    assert page(form).only('[data-link="ended"]')
     assert refused.status_code == 200
     assert log_in_by("ada@example.org", "correct horse") == 302
 
@@ -151,7 +151,7 @@ def test_letters_to_one_address_and_asks_from_one_network_are_limited(monkeypatc
 def test_letter_that_fails_fails_no_page(settings, caplog):
     settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
     settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", 9
-    assert page(ask(SHOP, "ada@example.org")).one("[data-sent]")
+    assert page(ask(SHOP, "ada@example.org")).only("[data-sent]")
     assert "not sent" in caplog.text
     assert "ada@" not in caplog.text
 
@@ -184,4 +184,4 @@ def test_second_factor_is_asked_for_after_a_new_password():
 
 def test_pages_link_to_each_other():
     for login, door in (("/account/sign-in/", SHOP), ("/login/", STAFF)):
-        assert page(Client().get(login)).one(f'a[href="{door}"]')
+        assert page(Client().get(login)).only(f'a[href="{door}"]')

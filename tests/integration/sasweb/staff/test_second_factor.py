@@ -44,7 +44,7 @@ def leads_to(response):
 def test_first_login_leads_to_the_set_up_and_then_to_the_page(ada):
     client, answer = log_in(ada, to="/ops/tasks/?q=x", follow=True)
     assert answer.redirect_chain[-1][0].startswith("/login/set-up/?next=%2Fops%2Ftasks%2F")
-    assert page(answer).one("img")["src"].startswith("data:image/svg+xml")
+    assert page(answer).only("img")["src"].startswith("data:image/svg+xml")
     assert "default-src 'none'" in answer["Content-Security-Policy"]
     app = app_of(answer)
     wrong = client.post("/login/set-up/", {"code": "000000"})
@@ -55,8 +55,8 @@ def test_first_login_leads_to_the_set_up_and_then_to_the_page(ada):
     done = client.post("/login/set-up/", {"code": app.code(), "next": "/ops/tasks/?q=x"})
     assert client.cookies["sessionid"].value != before
     shown = page(done)
-    assert shown.one("a.primary")["href"] == "/ops/tasks/?q=x"
-    codes = shown.one("[data-recovery-codes]").texts("code")
+    assert shown.only("a.primary")["href"] == "/ops/tasks/?q=x"
+    codes = shown.only("[data-recovery-codes]").texts("code")
     assert len(set(codes)) == second_factor.CODES
     kept = set(StaticToken.objects.values_list("token", flat=True))
     assert len(kept) == len(codes)
@@ -246,15 +246,15 @@ def test_command_resets_it_for_the_last_administrator(ada, capsys):
 def test_user_turns_it_on_and_off_where_it_is_not_required(ada):
     client, answer = log_in(ada, follow=True)
     assert answer.status_code == 200
-    assert page(client.get("/login/second-factor/")).one('[data-factor="off"]')
+    assert page(client.get("/login/second-factor/")).only('[data-factor="off"]')
     app = app_of(client.get("/login/set-up/"))
     assert client.post("/login/set-up/", {"code": app.code()}).status_code == 200
     own = page(client.get("/login/second-factor/"))
-    assert re.search(r"\b10\b", own.one('[data-factor="on"]').text)
+    assert re.search(r"\b10\b", own.only('[data-factor="on"]').text)
     sent = {"password": "wrong", "act": "remove"}
     assert client.post("/login/second-factor/", sent).status_code == 422
     codes = client.post("/login/second-factor/", {"password": PASSWORD, "act": "codes"})
-    assert len(page(codes).one("[data-recovery-codes]").texts("code")) == second_factor.CODES
+    assert len(page(codes).only("[data-recovery-codes]").texts("code")) == second_factor.CODES
     sent = {"password": PASSWORD, "act": "remove"}
     assert client.post("/login/second-factor/", sent).status_code == 303
     assert not TOTPDevice.objects.exists()

@@ -38,7 +38,7 @@ def log_in(client, shown, user):
     fields = {
         "username": user.get_username(),
         "password": PASSWORD,
-        "next": page(shown).one('input[name="next"]')["value"],
+        "next": page(shown).only('input[name="next"]')["value"],
     }
     return client.post("/login/", fields, follow=True)
 
@@ -50,7 +50,7 @@ def test_login_leads_back_to_the_page_of_the_form(ada, step):
     assert answer.status_code == 303
     assert answer["Location"] == f"/login/?{urlencode({'next': before, 'ended': 'form'})}"
     shown = client.get(answer["Location"])
-    assert page(shown).one('[data-ended="form"]')
+    assert page(shown).only('[data-ended="form"]')
     assert "no-store" in shown["Cache-Control"]
     wrong = {"username": "ada", "password": "wrong", "next": before}
     back = log_in(client, client.post("/login/", wrong), ada)
@@ -73,8 +73,8 @@ def test_second_factor_is_asked_for_on_the_way_back(ada, step):
     assert asked.request["PATH_INFO"] == "/login/code/"
     again = sent(client, f"/ops/steps/{step.id}/resubmit/", FIELDS, page_before=before)
     assert again["Location"] == f"/login/code/?{urlencode({'next': before, 'ended': 'form'})}"
-    assert page(client.get(again["Location"])).one('[data-ended="form"]')
-    to = page(asked).one('[name="next"]')["value"]
+    assert page(client.get(again["Location"])).only('[data-ended="form"]')
+    to = page(asked).only('[name="next"]')["value"]
     back = client.post("/login/code/", {"code": app.code(), "next": to}, follow=True)
     assert back.request["PATH_INFO"] == before
 
@@ -102,7 +102,7 @@ def test_form_with_an_old_token_leads_back_without_a_login(ada, step):
     assert (in_place.status_code, in_place.content) == (401, b"")
     answer = sent(client, act, fields, page_before=before)
     assert (answer.status_code, answer["Location"]) == (303, before)
-    assert page(client.get(before)).one(".strip.ended")  # by which the page fills its form in
+    assert page(client.get(before)).only(".strip.ended")  # by which the page fills its form in
     step.refresh_from_db()
     assert step.process_state == "error"
 
@@ -117,4 +117,4 @@ def test_form_of_another_site_is_refused(ada, step, origin):
     client.force_login(ada, backend="django.contrib.auth.backends.ModelBackend")
     refused = client.post(act, FIELDS, headers=headers)
     assert refused.status_code == 403
-    assert page(refused).one('[data-refused="csrf"]')
+    assert page(refused).only('[data-refused="csrf"]')

@@ -48,7 +48,7 @@ def test_session_ends_after_idleness_and_says_so(ada, clock):
     clock(31 * MINUTE)
     answer = client.get("/ops/agents/?x=1")
     assert answer["Location"] == "/login/?next=%2Fops%2Fagents%2F%3Fx%3D1&ended=1"
-    assert page(client.get(answer["Location"])).one('[data-ended="page"]')
+    assert page(client.get(answer["Location"])).only('[data-ended="page"]')
     assert "_auth_user_id" not in client.session
     client, answer = log_in(ada, client=client, to="/ops/agents/?x=1")
     assert answer["Location"] == "/ops/agents/?x=1"

@@ -34,7 +34,7 @@ from orchestration.models import (
 from orchestration.models.fields import DatabaseNow
 from tests.support.audit_rows import CAUSE, TOTAL, no_route, orders
 from tests.support.engine import claimed, in_error, new_task, reply_to, run_to_end, sweep
-from tests.support.violations import found, plant
+from tests.support.violations import plant, violations
 
 pytestmark = pytest.mark.django_db
 
@@ -51,12 +51,12 @@ def rows():
 
 
 def blamed(rows=None):
-    return {(one.invariant, one.reference) for one in found(rows)}
+    return {(one.invariant, one.reference) for one in violations(rows)}
 
 
 def troubles(reference):
     """Return how many times invariant 12 is violated for `reference`."""
-    return sum((one.invariant, one.reference) == (12, reference) for one in found())
+    return sum((one.invariant, one.reference) == (12, reference) for one in violations())
 
 
 STEP = "UPDATE orchestration_step s SET {} FROM orchestration_task t WHERE t.id = s.task_id AND t.reference = %(order)s AND s.name = '{}' AND s.direction = '{}'"  # noqa: E501
@@ -534,9 +534,9 @@ def test_effects_for_unknown_orders_are_found(rows):
 
 
 def test_clean_data_has_no_findings(rows):
-    assert found(rows) == []
+    assert violations(rows) == []
     rows.ledger.clear()
-    assert found(rows) == []
+    assert violations(rows) == []
 
 
 def test_tasks_processed_by_the_engine_have_no_findings():
@@ -549,23 +549,23 @@ def test_tasks_processed_by_the_engine_have_no_findings():
     record([reply_to(requests[failed.id], "rejected")])
     record([reply_to(requests[doubtful.id], "unknown")])
     record([reply_to(requests[done.id])])
-    assert found() == []
+    assert violations() == []
     step = Step.objects.get(task=failed, name="hello")
     resubmit(step.id, attempt=1, actor="ada", reason="it is mended")
     run_to_end(done)
     assert done.state == "processed"
-    assert found() == []
+    assert violations() == []
 
 
 def test_task_in_error_has_no_finding_before_and_after_its_undo():
     from orchestration.transitions.undo import undo
 
     step = in_error()
-    assert found() == []
+    assert violations() == []
     undo(step.task_id, actor="ada", reason="the customer does not want it any more")
     run_to_end(step.task)
     assert step.task.state == "undone"
-    assert found() == []
+    assert violations() == []
 
 
 def test_task_changed_after_the_ledgers_were_read_is_not_compared(rows):

@@ -5,7 +5,7 @@ import pytest
 from orchestration.models import Operation
 from tests.support.engine import new_task, reply_to
 from tests.support.operations import advance, answer, failed, running
-from tests.support.violations import found, plant
+from tests.support.violations import plant, violations
 
 pytestmark = pytest.mark.django_db
 
@@ -32,7 +32,7 @@ def operation():
 def test_operation_run_by_the_engine_has_no_findings(operation):
     assert operation.state == "ended"
     assert Operation.objects.exclude(ended_at=None).count() == 3
-    assert found() == []
+    assert violations() == []
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_operation_run_by_the_engine_has_no_findings(operation):
 )
 def test_operation_with_wrong_counts_is_found(operation, statement):
     plant(statement)
-    named = {(one.invariant, one.reference) for one in found()}
+    named = {(one.invariant, one.reference) for one in violations()}
     assert named == {(13, f"operation {operation.id}")}
 
 
@@ -62,7 +62,7 @@ def test_item_with_a_wrong_result_is_found(state):
     operation = running([task])
     advance(operation)
     answer(lambda request: reply_to(request, "rejected", code="no_route"))
-    assert found() == []
+    assert violations() == []
     ended = "clock_timestamp()" if state == "fixed" else "NULL"
     plant(ITEM.format(f"state = '{state}', ended_at = {ended}"))
-    assert {(one.invariant, one.reference) for one in found()} == {(13, task.reference)}
+    assert {(one.invariant, one.reference) for one in violations()} == {(13, task.reference)}

@@ -26,7 +26,7 @@ from orchestration.models import (
 )
 from tests.support.audit_rows import CAUSE, no_route, orders
 from tests.support.together import database_url
-from tests.support.violations import found
+from tests.support.violations import violations
 
 ROOT = Path(__file__).parents[5]
 
@@ -71,7 +71,7 @@ class TestFiles:
         assert total == 18
         assert Task.objects.count() == 2
         assert RemovedTask.objects.count() == 18
-        assert found(made) == []
+        assert violations(made) == []
         manifest = json.loads((tmp_path / MANIFEST).read_text())
         assert [one["tasks"] for one in manifest["files"]] == [7, 7, 4]
         assert sum(one["rows"]["orchestration_attempt"] for one in manifest["files"]) > 18
@@ -79,7 +79,7 @@ class TestFiles:
         assert everything() == before
         assert RemovedTask.objects.count() == 0
         assert Incident.objects.get(fingerprint=CAUSE).removed_tasks == 0
-        assert found(made) == []
+        assert violations(made) == []
         assert "0 tasks" in command("--restore", tmp_path)  # they are there
 
     def test_null_in_json_is_not_an_empty_column(self, tmp_path):

@@ -38,7 +38,7 @@ from orchestration.models.fields import DatabaseNow
 from tests.support.audit_rows import CAUSE, no_route, orders
 from tests.support.engine import run_to_end
 from tests.support.plans import explained
-from tests.support.violations import found
+from tests.support.violations import violations
 
 pytestmark = pytest.mark.django_db
 
@@ -73,7 +73,7 @@ def test_old_tasks_go_with_all_that_belongs_to_them(rows):
     assert set(Attempt.objects.values_list("step", flat=True)) <= remaining
     assert not Event.objects.filter(kind="retry").exists()
     assert RemovedTask.objects.count() == 18
-    assert found(rows) == []
+    assert violations(rows) == []
 
 
 def test_tasks_are_kept_as_long_as_their_workflow_says(rows):
@@ -150,12 +150,12 @@ def test_counts_of_incidents_and_operations_stay_right(rows):
         state="fixed",
         ended_at=DatabaseNow(),
     )
-    assert found(rows) == []
+    assert violations(rows) == []
     assert removal.remove_due(60) == 18
     cause.refresh_from_db()
     operation.refresh_from_db()
     assert (cause.removed_tasks, cause.removed_failures, operation.removed_items) == (1, 1, 1)
-    assert found(rows) == []
+    assert violations(rows) == []
 
 
 def posted(reference, **data):

@@ -42,7 +42,7 @@ def test_secret_of_a_webhook_is_on_no_page(client):
         assert shown.status_code == 200
         assert FIRST not in shown.text
     channels = client.get(reverse("admin:orchestration_notificationchannel_changelist"))
-    assert "one secret" in page(channels).one("#result_list").text
+    assert "one secret" in page(channels).only("#result_list").text
     assert FIRST not in channels.text
     assert not LogEntry.objects.filter(change_message__contains=FIRST).exists()
 
@@ -110,7 +110,7 @@ class TestAcknowledgement:
         alert.refresh_from_db()
         assert (alert.acknowledged_by, alert.closed_at) == ("olga", None)
         alerts_page = page(olga.get(reverse("admin:orchestration_alert_changelist")))
-        assert alerts_page.one(".messagelist").numbers() == [1, 1]  # of the selected
+        assert alerts_page.only(".messagelist").numbers() == [1, 1]  # of the selected
         self.send(browser(person("ann", "view_alert", "acknowledge", is_staff=True)), alert)
         alert.refresh_from_db()
         assert alert.acknowledged_by == "olga"

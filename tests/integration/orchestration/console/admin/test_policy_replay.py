@@ -38,7 +38,7 @@ def ask(client, address=PANEL, **typed):
 
 def line_of(response, name) -> list[str]:
     """Return a figure under the saved values, under the typed ones, and the difference."""
-    return page(response).one(f'[data-line="{name}"]').texts("td")
+    return page(response).only(f'[data-line="{name}"]').texts("td")
 
 
 def test_shorter_timeout_cuts_off_slower_calls(client):
@@ -48,7 +48,7 @@ def test_shorter_timeout_cuts_off_slower_calls(client):
     assert line_of(longer, "cut_off") == ["2", "1", "-1"]
     shorter = ask(client, time_allowed="1.5", call_timeout="0.8")
     assert line_of(shorter, "cut_off") == ["2", "3", "+1"]
-    sample = page(shorter).one("[data-sample]")
+    sample = page(shorter).only("[data-sample]")
     assert sample.numbers() == [4, 7]  # steps, days
     assert "all 4 steps" in sample.text
 
@@ -81,7 +81,7 @@ def test_failures_of_a_resubmitted_step_are_counted_from_zero(client):
 def test_invalid_values_are_reported(client):
     planted()
     panel = page(ask(client, time_allowed="1", call_timeout="3"))
-    assert len(panel.one(".errorlist").all("li")) == 1
+    assert len(panel.only(".errorlist").all("li")) == 1
     assert panel.all("table") == []
 
 
@@ -90,7 +90,7 @@ def test_replay_without_javascript_keeps_the_typed_values(client):
     response = ask(client, FORM, time_allowed="5", call_timeout="5")
     assert response.status_code == 200
     assert line_of(response, "cut_off") == ["2", "1", "-1"]
-    assert page(response).one('[name="time_allowed"]')["value"] == "5.0"
+    assert page(response).only('[name="time_allowed"]')["value"] == "5.0"
     assert Policy.objects.get(agent="greeter").time_allowed == 10
     assert Policy.history.filter(agent="greeter").count() == 1
 
@@ -104,7 +104,7 @@ def test_replay_saves_nothing(client):
 
 def test_replay_without_recorded_attempts_is_empty(client):
     panel = page(ask(client))
-    assert panel.one("[data-empty]").numbers() == [7]  # days
+    assert panel.only("[data-empty]").numbers() == [7]  # days
     assert panel.all("table") == []
 
 
@@ -124,7 +124,7 @@ def test_large_history_is_sampled_evenly_and_marked_as_a_sample(client, monkeypa
     rollups.count(datetime(2020, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC))
     monkeypatch.setattr(queries, "WHOLE", 10)
     monkeypatch.setattr(queries, "OF_EACH", 7)
-    sample = page(ask(client)).one("[data-sample]")
+    sample = page(ask(client)).only("[data-sample]")
     assert sample.numbers() == [7, 7, 30]  # steps, days, attempts
     assert "a sample of 7 steps" in sample.text
 

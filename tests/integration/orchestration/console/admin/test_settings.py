@@ -38,7 +38,7 @@ def test_changed_threshold_takes_effect_at_once(client):
 
 def history_of(response) -> list[list[str]]:
     """Return time, user and changes of each version, newest first."""
-    return page(response).one("#change-history").rows()
+    return page(response).only("#change-history").rows()
 
 
 def errors_of(response) -> str:
@@ -111,7 +111,7 @@ def test_form_explains_its_fields(client):
     form = page(client.get(address("change", "greeter")))
     for name in ("failure_threshold", "window"):
         help_text = Policy._meta.get_field(name).help_text
-        assert form.one(f"#id_{name}_helptext").text == help_text != ""
+        assert form.only(f"#id_{name}_helptext").text == help_text != ""
 
 
 @pytest.mark.parametrize(
@@ -220,7 +220,7 @@ def revert_address(version, row="greeter", name="policy"):
 
 def revert(client, version, *, reason="it was too high", meanwhile=lambda: None, **where):
     shown = page(client.get(revert_address(version, **where)))
-    fields = fields_of(shown.one(f"form#{where.get('name', 'policy')}_form"))
+    fields = fields_of(shown.only(f"form#{where.get('name', 'policy')}_form"))
     meanwhile()
     return client.post(revert_address(version, **where), {**fields, "reason": reason})
 
@@ -243,14 +243,14 @@ def test_earlier_values_are_set_again_with_a_reason(client):
 def test_each_earlier_version_is_offered_but_not_the_present_one(client):
     save(client, failure_threshold="7")
     first, _ = versions()
-    links = page(client.get(address("history", "greeter"))).one("#change-history").all("a")
+    links = page(client.get(address("history", "greeter"))).only("#change-history").all("a")
     assert [link["href"] for link in links] == [revert_address(first)]
 
 
 def test_change_can_be_undone_from_its_message(client):
     saved = save(client, failure_threshold="7")
     first, _ = versions()
-    assert page(client.get(saved["Location"])).one("[data-undo]")["href"] == revert_address(first)
+    assert page(client.get(saved["Location"])).only("[data-undo]")["href"] == revert_address(first)
     unchanged = save(client, failure_threshold="7")
     assert page(client.get(unchanged["Location"])).all("[data-undo]") == []
 
@@ -280,7 +280,7 @@ def test_values_that_are_invalid_by_now_are_not_set_again(client):
     first, _ = versions()
     Policy.history.filter(history_id=first).update(failure_threshold=0)
     answer = revert(client, first, reason="all the same")
-    assert "must be between 1 and 1000" in page(answer).one(".errorlist").text
+    assert "must be between 1 and 1000" in page(answer).only(".errorlist").text
     assert Policy.objects.get(agent="greeter").failure_threshold == 7
 
 
@@ -288,14 +288,14 @@ def test_version_with_the_present_values_has_nothing_to_change(client):
     (only,) = versions()
     shown = page(client.get(revert_address(only)))
     assert shown.all("[data-change]") == []
-    assert "set now" in shown.one(".messagelist").text
+    assert "set now" in shown.only(".messagelist").text
 
 
 def test_only_those_who_may_change_a_setting_can_revert_it():
     save(browser(person("bea", is_staff=True, is_superuser=True)), failure_threshold="7")
     first, _ = versions()
     viewer = browser(person("vic", "view_policy", is_staff=True))
-    assert page(viewer.get(address("history", "greeter"))).one("#change-history").all("a") == []
+    assert page(viewer.get(address("history", "greeter"))).only("#change-history").all("a") == []
     assert viewer.get(revert_address(first)).status_code == 403
     assert viewer.post(revert_address(first), {**VALID, "reason": "mine"}).status_code == 403
     assert Policy.objects.get(agent="greeter").failure_threshold == 7
