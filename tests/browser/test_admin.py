@@ -24,8 +24,8 @@ def test_admin_pages_are_accessible(here, scheme, width):
         f"orchestration/task/{task.pk}/history/",
     ):
         assert page.goto(f"/admin/{path}").status == 200
-        found = Axe().run(page)
-        assert found.violations_count == 0, f"{path}: {found.generate_report()}"
+        report = Axe().run(page)
+        assert report.violations_count == 0, f"{path}: {report.generate_report()}"
         assert page.evaluate(WIDE) <= 0, path
 
 

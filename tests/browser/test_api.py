@@ -25,9 +25,9 @@ class FromDocument:
         self.address, self.token = address, token
         self.document = self.exchange("GET", "/api/openapi.json")
         self.operations = {
-            one["operationId"]: (method.upper(), path, one)
+            operation["operationId"]: (method.upper(), path, operation)
             for path, methods in self.document["paths"].items()
-            for method, one in methods.items()
+            for method, operation in methods.items()
         }
         (scheme,) = self.document["components"]["securitySchemes"].values()
         assert (scheme["type"], scheme["scheme"]) == ("http", "bearer")
@@ -48,11 +48,11 @@ class FromDocument:
         name = content["application/json"]["schema"]["$ref"].rpartition("/")[2]
         return self.document["components"]["schemas"][name]["examples"][0]
 
-    def call(self, operation, body=None, **given):
+    def call(self, operation, body=None, **arguments):
         method, path, declared = self.operations[operation]
         headers, query = {"Authorization": f"Bearer {self.token}"}, []
         for parameter in declared["parameters"]:
-            value = given.pop(parameter["name"].replace("-", "_"), None)
+            value = arguments.pop(parameter["name"].replace("-", "_"), None)
             assert value is not None or not parameter["required"]
             if value is None:
                 continue
@@ -62,7 +62,7 @@ class FromDocument:
                 headers[parameter["name"]] = str(value)
             else:
                 query.append(f"{parameter['name']}={value}")
-        assert not given
+        assert not arguments
         return self.exchange(method, f"{path}?{'&'.join(query)}", body, headers.items())
 
 
@@ -73,11 +73,11 @@ def test_client_made_from_the_document_places_and_follows_an_order(stack, token)
     read = {"order_id": placed["id"]}
     wait_for(lambda: client.call("readOrder", **read)["status"] == "completed", "it ends", 60)
     assert client.call("readOrder", **read)["tracking"]
-    assert placed["id"] in {one["id"] for one in client.call("listOrders", limit=5)["orders"]}
+    assert placed["id"] in {order["id"] for order in client.call("listOrders", limit=5)["orders"]}
     messages = client.call("fetchStatusMessages", wait=20)["messages"]
-    own = [one for one in messages if one["reference"] == placed["id"]]
-    assert [one["kind"] for one in own] == ["received", "completed"]
-    done = client.call("acknowledgeStatusMessages", {"ids": [one["id"] for one in own]})
+    own = [message for message in messages if message["reference"] == placed["id"]]
+    assert [message["kind"] for message in own] == ["received", "completed"]
+    done = client.call("acknowledgeStatusMessages", {"ids": [message["id"] for message in own]})
     assert done == {"acknowledged": 2}
 
 
@@ -96,13 +96,13 @@ def test_example_client_cannot_cancel_a_completed_order(stack, token):
     seen = []
     while "completed" not in seen:
         messages = shop.messages(wait=20)
-        seen += [one.kind for one in messages if one.reference == placed["id"]]
-        assert shop.acknowledge([one.id for one in messages]) == len(messages)
+        seen += [message.kind for message in messages if message.reference == placed["id"]]
+        assert shop.acknowledge([message.id for message in messages]) == len(messages)
     assert seen == ["received", "completed"]
     with pytest.raises(ShopError) as refused:
         shop.cancel(placed["id"])
     assert (refused.value.status, refused.value.code) == (409, "cannot_be_cancelled")
-    assert placed["id"] in {one["id"] for one in shop.orders(page=1)}
+    assert placed["id"] in {order["id"] for order in shop.orders(page=1)}
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -56,5 +56,5 @@ def test_failed_steps_are_resubmitted_in_bulk_after_the_fault(visit, stack):
 
 
 def accessible(page):
-    found = Axe().run(page).response["violations"]
-    assert [(one["id"], one["nodes"][0]["html"]) for one in found] == []
+    violations = Axe().run(page).response["violations"]
+    assert [(violation["id"], violation["nodes"][0]["html"]) for violation in violations] == []

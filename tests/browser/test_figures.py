@@ -37,8 +37,8 @@ def test_overview_is_accessible_and_fits(here):
     for scheme, width in (("light", 1280), ("dark", 360)):
         page.emulate_media(color_scheme=scheme)
         page.set_viewport_size({"width": width, "height": 900})
-        found = Axe().run(page)
-        assert found.violations_count == 0, found.generate_report()
+        report = Axe().run(page)
+        assert report.violations_count == 0, report.generate_report()
         assert page.evaluate("document.documentElement.scrollWidth") <= width
     assert page.problems == []
 
@@ -74,5 +74,5 @@ def test_what_if_follows_the_form_and_saves_nothing(here):
     expect(panel).to_contain_text("must be between 1 and 1000")
     assert Policy.objects.get(agent="greeter").failure_threshold == 5
     assert page.problems == []
-    found = Axe().run(page, context="#what-if")
-    assert found.violations_count == 0, found.generate_report()
+    report = Axe().run(page, context="#what-if")
+    assert report.violations_count == 0, report.generate_report()

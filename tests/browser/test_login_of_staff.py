@@ -25,8 +25,8 @@ def check(page):
     for scheme in ("light", "dark"):
         page.emulate_media(color_scheme=scheme)
         page.evaluate(SETTLED)  # colours change by transitions
-        found = Axe().run(page)
-        assert found.violations_count == 0, found.generate_report()
+        report = Axe().run(page)
+        assert report.violations_count == 0, report.generate_report()
     page.set_viewport_size({"width": 360, "height": 740})
     assert page.evaluate(SIDEWAYS) <= 0
     page.set_viewport_size({"width": 1280, "height": 800})

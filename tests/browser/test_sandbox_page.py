@@ -186,8 +186,8 @@ def look(page, path=""):
     if path:
         page.goto(path)
     expect(page.locator("#pulse")).to_have_text("Live")
-    found = Axe().run(page)
-    assert found.violations_count == 0, f"{path}: {found.generate_report()}"
+    report = Axe().run(page)
+    assert report.violations_count == 0, f"{path}: {report.generate_report()}"
     sideways = page.evaluate(
         "document.documentElement.scrollWidth - document.documentElement.clientWidth"
     )

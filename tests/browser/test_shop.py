@@ -204,7 +204,7 @@ def test_address_fields_follow_the_country_and_keep_what_is_typed(visit):
     look(page)
     page.select_option("[name=country]", "DE")
     expect(page.locator("#id_region")).to_have_count(0)
-    assert [one for one in page.problems if " 422 " not in one] == []
+    assert [problem for problem in page.problems if " 422 " not in problem] == []
 
 
 def test_printed_order_says_whose_it_is(visit, stack):
@@ -215,8 +215,8 @@ def test_printed_order_says_whose_it_is(visit, stack):
     expect(page.locator(".brand")).to_be_visible()
     expect(page.locator(".seller")).to_be_visible()
     for hidden in (".nav", ".languages", ".cancel", "form"):
-        for one in page.locator(hidden).all():
-            expect(one).to_be_hidden()
+        for element in page.locator(hidden).all():
+            expect(element).to_be_hidden()
     mark = "one => getComputedStyle(one, '::before').color"
     assert page.locator(".timeline .done").first.evaluate(mark) == "rgb(0, 0, 0)"
 
@@ -255,8 +255,8 @@ def test_uncorrected_declined_card_is_undone_and_reported(visit, stack):
     page.get_by_role("link", name="See what is new").click()
     expect(page.locator("#verdict.bad")).to_contain_text("was cancelled. Nothing was charged.")
     stack.quiet()
-    found = verdict(stack, [placed], ends="undone")
-    assert found.good, found.troubles
+    result = verdict(stack, [placed], ends="undone")
+    assert result.good, result.troubles
     number = page.locator("h1").inner_text().removeprefix("Order ")
     subjects = [mail["subject"] for mail in stack.sandbox("/mail/messages")["messages"]]
     assert f"Your order {number} was cancelled" in subjects
@@ -343,8 +343,8 @@ def look(page, *paths):
     for path in paths or [""]:
         if path:
             page.goto(path)
-        found = Axe().run(page)
-        assert found.violations_count == 0, f"{path or page.url}: {found.generate_report()}"
+        report = Axe().run(page)
+        assert report.violations_count == 0, f"{path or page.url}: {report.generate_report()}"
         sideways = page.evaluate(
             "document.documentElement.scrollWidth - document.documentElement.clientWidth"
         )

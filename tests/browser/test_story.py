@@ -191,8 +191,8 @@ def look(page, paths):
     """Run axe over pages; none may scroll sideways or log an error to the console."""
     for path in paths:
         page.goto(path)
-        found = Axe().run(page)
-        assert found.violations_count == 0, f"{path}: {found.generate_report()}"
+        report = Axe().run(page)
+        assert report.violations_count == 0, f"{path}: {report.generate_report()}"
         sideways = page.evaluate(
             "document.documentElement.scrollWidth - document.documentElement.clientWidth"
         )

@@ -31,13 +31,13 @@ def test_selection_and_scroll_position_survive_five_refreshes(here):
     page = here(viewport={"width": 1280, "height": 500})
     page.goto("/ops/tasks/?q=state:error")
     boxes = page.locator("input[name=task]")
-    wanted = [boxes.nth(at).get_attribute("value") for at in (0, 2, 3)]
-    for box in wanted:
+    chosen = [boxes.nth(at).get_attribute("value") for at in (0, 2, 3)]
+    for box in chosen:
         page.check(f"#pick-{box}")
     expect(page.locator(PILL)).to_contain_text("Paused while rows are selected")
     page.evaluate("window.scrollTo(0, 140)")
     before = page.evaluate(WHERE)
-    assert (before["chosen"], before["focus"]) == (wanted, f"pick-{wanted[-1]}")
+    assert (before["chosen"], before["focus"]) == (chosen, f"pick-{chosen[-1]}")
     assert before["scroll"] == 140
     for number in range(5):
         in_error(new_task(f"new-{number}"))  # one more that belongs to this list
@@ -116,7 +116,7 @@ def test_pages_are_accessible_with_every_dialog_open(here):
                 page.goto(path)
                 for what in press:
                     page.click(what)
-                found = Axe().run(page)
-                assert found.violations_count == 0, f"{path}: {found.generate_report()}"
+                report = Axe().run(page)
+                assert report.violations_count == 0, f"{path}: {report.generate_report()}"
                 wide = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
                 assert page.evaluate(wide) <= 0, (path, width)

@@ -64,10 +64,10 @@ def test_broken_release_is_tried_with_few_orders(stack):
         began = time.monotonic()
         orders = stack.place(50)
         wait_for(lambda: stack.count(tried, orders) >= PATIENCE, "some are tried", 20)
-        found = stack.count(tried, orders)
+        tries = stack.count(tried, orders)
         # a busy machine takes longer
         pauses = 1 + (time.monotonic() - began) // conf.FAILING_WORKFLOW_PAUSE_S
-        assert found <= COPIES * 2 * PATIENCE * pauses  # by each process: fresh ones, and retries
+        assert tries <= COPIES * 2 * PATIENCE * pauses  # by each process: fresh ones, and retries
     stack.quiet()
     assert stack.count(
         "SELECT count(*) FROM orchestration_task WHERE state = 'processed' AND reference = ANY(%s)",

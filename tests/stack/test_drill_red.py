@@ -42,11 +42,11 @@ def sabotaged(stack, guard):
 def start_again(stack, name):
     """Start processes again; wait until they are at work, as a fault does not wait for them."""
     for act in ("stopProcess", "startProcess"):
-        for one in processes_named(name):
-            stack.manage(act, one)
-    for one in processes_named(name):
-        pid = stack.pid(one)
-        wait_for(lambda pid=pid: stack.sql(AT_WORK, pid), f"{one} is at work")
+        for process in processes_named(name):
+            stack.manage(act, process)
+    for process in processes_named(name):
+        pid = stack.pid(process)
+        wait_for(lambda pid=pid: stack.sql(AT_WORK, pid), f"{process} is at work")
 
 
 def mode(recipe, *, first=False, seconds=2.0, **options):
@@ -57,12 +57,12 @@ def mode(recipe, *, first=False, seconds=2.0, **options):
 
 
 def test_drills_pass_with_every_guard(stack):
-    for one in (
+    for failure in (
         mode("partner", first=True, fault="reset_after_effect", often=0.6),
         mode("replies_late", at_least=1),
         mode("many_schedulers", first=True),
     ):
-        result = drill(stack, [one])
+        result = drill(stack, [failure])
         assert result.verdict.good, result.verdict.troubles[:5]
 
 

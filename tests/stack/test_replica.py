@@ -24,8 +24,8 @@ def test_standby_takes_over_and_accepted_orders_end_once(stack):
     stack.pair.primary.die()
     stack.pair.promote()  # until then it is read-only
     run.quiet()
-    found = verdict(stack, run.orders)
-    assert found.good, found.troubles[:5]
+    result = verdict(stack, run.orders)
+    assert result.good, result.troubles[:5]
     more = run.place(10)  # on the new primary
     run.quiet()
     assert verdict(stack, more).good

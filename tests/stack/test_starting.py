@@ -88,7 +88,7 @@ def test_stack_listens_on_the_loopback_only(stack):
         if line.split()[3] == "0A"  # LISTEN
     }
     for port in (stack.port, stack.sandbox_port):
-        assert {one for one in listening if one.endswith(f":{port:04X}")} == {
+        assert {address for address in listening if address.endswith(f":{port:04X}")} == {
             f"0100007F:{port:04X}"
         }
 
@@ -162,7 +162,7 @@ def test_database_of_replaced_migrations_is_refused_with_advice(stack):
 def test_no_process_remains_when_the_manager_is_killed(stack):
     """The next tests start stacks, so nothing is left that would prevent that."""
     assert audit(stack, ()) == []
-    pids = [one["pid"] for one in stack.manage("getAllProcessInfo") if one["pid"]]
+    pids = [process["pid"] for process in stack.manage("getAllProcessInfo") if process["pid"]]
     os.kill(stack.process.pid, signal.SIGKILL)
     stack.process.wait(10)
     wait_for(lambda: not any(Path(f"/proc/{pid}").exists() for pid in pids), "all have ended", 20)

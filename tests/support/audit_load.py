@@ -116,8 +116,8 @@ def _audit() -> None:
     assert result is not None
     _say(f"{result.tasks:,} tasks in {result.seconds:.1f} s: {len(result.violations)} violations")
     _say(f"memory: {before // 1024} MB before, {after // 1024} MB at most")
-    for one in result.violations[:10]:
-        _say(f"{one.invariant} {one.reference}: {one.problem}")
+    for violation in result.violations[:10]:
+        _say(f"{violation.invariant} {violation.reference}: {violation.problem}")
 
 
 def _say(line: str) -> None:

@@ -20,12 +20,12 @@ PLACES = (
 def program() -> str:
     """Return the browser that CHROMIUM names, or the first that is there."""
     named = os.environ.get("CHROMIUM")
-    found = named or next(filter(None, map(shutil.which, PLACES)), None)
-    assert found, (
+    path = named or next(filter(None, map(shutil.which, PLACES)), None)
+    assert path, (
         "Chromium is needed: sudo apt-get install chromium, or brew install --cask chromium, or "
         "name a Chromium or Chrome by CHROMIUM=/path"
     )
-    return found
+    return path
 
 
 @contextmanager

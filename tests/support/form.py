@@ -27,8 +27,8 @@ def _values(field: Element) -> list[str]:
         return [text.replace("\r\n", "\n").replace("\n", "\r\n")]
     if field.tag == "select":
         options = field.all("option")
-        chosen = [one for one in options if "selected" in one.attributes]
+        chosen = [option for option in options if "selected" in option.attributes]
         if not chosen and "multiple" not in field.attributes:
             chosen = options[:1]
-        return [one.attributes.get("value", one.text) for one in chosen]
+        return [option.attributes.get("value", option.text) for option in chosen]
     return []

@@ -13,8 +13,8 @@ FAILURES = []  # what `fail` raises, one after the other
 
 
 @task
-def add(one, other, *, to=0):
-    return one + other + to
+def add(number, other, *, to=0):
+    return number + other + to
 
 
 @task(by_hand=True)

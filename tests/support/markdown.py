@@ -13,13 +13,13 @@ ANCHOR = re.compile(r"<a id=\"([^\"]+)\"")
 def anchors(path: Path) -> set[str]:
     """Return the anchors of a page, as GitHub makes them of its headings."""
     text = re.sub(r"^```.*?^```$", "", path.read_text(), flags=re.MULTILINE | re.DOTALL)
-    found = set(ANCHOR.findall(text))
+    slugs = set(ANCHOR.findall(text))
     for heading in HEADING.findall(text):
         plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading)
         plain = re.sub(r"<[^>]*>", "", plain)
         slug = re.sub(r"[^\w\- ]", "", plain.strip().lower()).replace(" ", "-")
-        found.add(slug if slug not in found else f"{slug}-1")
-    return found
+        slugs.add(slug if slug not in slugs else f"{slug}-1")
+    return slugs
 
 
 def blocks(text: str, language: str) -> list[str]:

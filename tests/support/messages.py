@@ -34,7 +34,7 @@ def left(name: str) -> int:
 
 def nested(levels: int) -> list:
     """Return lists in lists, `levels` deep."""
-    found: list = []
+    value: list = []
     for _ in range(levels):
-        found = [found]
-    return found
+        value = [value]
+    return value

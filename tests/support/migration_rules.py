@@ -51,12 +51,13 @@ def refused(migration: Migration, state: ProjectState) -> set[str]:
     sql = "\n".join(statements(migration, state))
     done = subprocess.run(squawk, input=sql, capture_output=True, text=True, check=False)
     assert done.returncode in (0, 1), done.stderr
-    found = {one["rule_name"] for one in json.loads(done.stdout or "[]")}
+    broken = {breach["rule_name"] for breach in json.loads(done.stdout or "[]")}
     if migration.atomic and (
-        any(isinstance(one, RunPython) for one in migration.operations) or _writes_rows(sql)
+        any(isinstance(operation, RunPython) for operation in migration.operations)
+        or _writes_rows(sql)
     ):
-        found.add(ROWS_AT_ONCE)
-    return found
+        broken.add(ROWS_AT_ONCE)
+    return broken
 
 
 def _writes_rows(sql: str) -> bool:

@@ -34,7 +34,7 @@ class Element:
         """Return the elements below this one, as `tag#id.class[name][name="value"]` selects them."""
         assert not SELECTOR.sub("", selector), selector
         conditions = [match.groupdict() for match in SELECTOR.finditer(selector)]
-        return [one for one in self._descendants() if all(map(one._meets, conditions))]
+        return [element for element in self._descendants() if all(map(element._meets, conditions))]
 
     def only(self, selector) -> "Element":
         """Return the only element that a selector finds."""
@@ -55,7 +55,7 @@ class Element:
         return [row for row in rows if row]
 
     def cells(self) -> list["Element"]:
-        return [one for one in self.children if isinstance(one, Element) and not one._heads()]
+        return [cell for cell in self.children if isinstance(cell, Element) and not cell._heads()]
 
     def numbers(self) -> list[float]:
         return [
@@ -85,10 +85,10 @@ class Element:
             return self.attributes.get("id") == condition["id"]
         if condition["cls"]:
             return condition["cls"] in self.attributes.get("class", "").split()
-        value, found = condition["value"], self.attributes.get(condition["name"])
-        if value is None or found is None:
-            return found is not None
-        matches = {"": found == value, "*": value in found, "^": found.startswith(value)}
+        value, actual = condition["value"], self.attributes.get(condition["name"])
+        if value is None or actual is None:
+            return actual is not None
+        matches = {"": actual == value, "*": value in actual, "^": actual.startswith(value)}
         return matches[condition["how"]]
 
 

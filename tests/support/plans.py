@@ -20,8 +20,8 @@ PLANNED = re.compile(r"\s*\(*(SELECT|WITH|UPDATE|DELETE|INSERT)\b")
 
 def plan(statement, parameters):
     """Return the type and the index of a plan's nodes, as if no table could be read or sorted whole."""
-    found = explained(statement, parameters, off=("seqscan", "sort"))
-    return [(node["Node Type"], node.get("Index Name", "")) for node in found]
+    plan_nodes = explained(statement, parameters, off=("seqscan", "sort"))
+    return [(node["Node Type"], node.get("Index Name", "")) for node in plan_nodes]
 
 
 @transaction.atomic
@@ -37,9 +37,9 @@ def explained(statement, parameters, *, off=("seqscan",), measured=False):
         if not measured:
             cursor.execute(FORGET)
         cursor.execute(f"EXPLAIN (VERBOSE, FORMAT JSON) {statement}", parameters)
-        ((found,),) = cursor.fetchall()
+        ((plans,),) = cursor.fetchall()
     transaction.set_rollback(True)
-    return list(nodes(found[0]["Plan"]))
+    return list(nodes(plans[0]["Plan"]))
 
 
 def analyse(*tables):
@@ -53,15 +53,15 @@ def cost(act):
     with transaction.atomic(), CaptureQueriesContext(connection) as asked:
         act()
         transaction.set_rollback(True)
-    statements = [one["sql"] for one in asked if PLANNED.match(one["sql"])]
+    statements = [query["sql"] for query in asked if PLANNED.match(query["sql"])]
     with transaction.atomic(), connection.cursor() as cursor:
         read = 0
         for statement in statements:
             cursor.execute(
                 f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {statement.replace('%', '%%')}", ()
             )
-            ((found,),) = cursor.fetchall()
-            plan = found[0]["Plan"]
+            ((plans,),) = cursor.fetchall()
+            plan = plans[0]["Plan"]
             read += plan["Shared Hit Blocks"] + plan["Shared Read Blocks"]
         transaction.set_rollback(True)
     return len(statements), read

@@ -29,7 +29,9 @@ def alerts():
 
 def anchors():
     """Return the runbook's anchors that alerts link to, by the alert's name."""
-    return {one["alert"]: one["annotations"]["runbook_url"].partition("#")[2] for one in alerts()}
+    return {
+        alert["alert"]: alert["annotations"]["runbook_url"].partition("#")[2] for alert in alerts()
+    }
 
 
 def cases():
@@ -58,13 +60,13 @@ def queries(dashboard):
 def expressions():
     """Return every expression of rules and dashboards."""
     in_rules = [rule["expr"] for rule in rules()]
-    return in_rules + [one for dashboard in dashboards().values() for one in queries(dashboard)]
+    return in_rules + [expr for dashboard in dashboards().values() for expr in queries(dashboard)]
 
 
 def used():
     """Return the metrics that expressions name, each with the labels of its selectors."""
-    found = {}
+    labels = {}
     for expression in expressions():
         for name, selector in SELECTOR.findall(expression):
-            found.setdefault(name, set()).update(LABEL.findall(selector))
-    return found
+            labels.setdefault(name, set()).update(LABEL.findall(selector))
+    return labels

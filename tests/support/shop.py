@@ -70,9 +70,9 @@ def fill_cart(client: Client, **quantities):
 
 def token_of(response) -> str:
     """Return the token in a checkout page."""
-    found = re.search(r'name="token" value="([^"]+)"', response.content.decode())
-    assert found, "the page has no token"
-    return found[1]
+    match = re.search(r'name="token" value="([^"]+)"', response.content.decode())
+    assert match, "the page has no token"
+    return match[1]
 
 
 def open_checkout(client: Client) -> str:
@@ -147,16 +147,16 @@ def carry_out() -> None:
 def finish_all() -> None:
     """Answer "done" to every request until none is left."""
     while requests := [
-        one for group in claim(AGENTS, "scheduler-1").requests.values() for one in group
+        sent for group in claim(AGENTS, "scheduler-1").requests.values() for sent in group
     ]:
-        record([reply_to(one, result={"id": "x_1", "tracking": "TRK1"}) for one in requests])
+        record([reply_to(sent, result={"id": "x_1", "tracking": "TRK1"}) for sent in requests])
     inform()
 
 
 def ask():
     """Claim for all agents; return the requests by the name of the step."""
-    found = claim(AGENTS, "scheduler-1").requests.values()
-    return {one.name: one for group in found for one in group}
+    groups = claim(AGENTS, "scheduler-1").requests.values()
+    return {request.name: request for group in groups for request in group}
 
 
 def reply(requests, **refused):

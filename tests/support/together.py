@@ -28,7 +28,7 @@ def at_once(acts: Mapping[Name, Callable[[], Answer]]) -> dict[Name, Answer]:
 
     with ThreadPoolExecutor(len(acts)) as pool:
         begun = {name: pool.submit(run, act) for name, act in acts.items()}
-    return {name: one.result() for name, one in begun.items()}
+    return {name: future.result() for name, future in begun.items()}
 
 
 def database_url() -> str:
@@ -39,7 +39,7 @@ def database_url() -> str:
 
 
 def processes(
-    module: str, given: Sequence[Sequence[str]], *, seconds: float = 100, **environment: str
+    module: str, argvs: Sequence[Sequence[str]], *, seconds: float = 100, **environment: str
 ) -> list[tuple[int, str]]:
     """Run a module once for each of `given`; return their exit codes and output.
 
@@ -54,17 +54,17 @@ def processes(
             text=True,
             env={**os.environ, "DATABASE_URL": url, **environment},
         )
-        for arguments in given
+        for arguments in argvs
     ]
-    for one in started:
-        assert one.stdout is not None
-        assert one.stdout.readline() == "ready\n"
-    for one in started:
-        assert one.stdin is not None
-        one.stdin.write("go\n")
-        one.stdin.flush()
-    printed = [one.communicate(timeout=seconds)[0] for one in started]
-    return [(one.returncode, text) for one, text in zip(started, printed, strict=True)]
+    for process in started:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+    for process in started:
+        assert process.stdin is not None
+        process.stdin.write("go\n")
+        process.stdin.flush()
+    printed = [process.communicate(timeout=seconds)[0] for process in started]
+    return [(process.returncode, text) for process, text in zip(started, printed, strict=True)]
 
 
 def together() -> None:

@@ -33,9 +33,9 @@ def _in_modules() -> Iterator[Message]:
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
                 count = CALLS.get(node.func.id, 0)
-                found = [one.value for one in node.args[:count] if isinstance(one, ast.Constant)]
-                if count and len(found) == count:
-                    yield ("" if count == 1 else str(found[0]), str(found[-1]), "")
+                texts = [arg.value for arg in node.args[:count] if isinstance(arg, ast.Constant)]
+                if count and len(texts) == count:
+                    yield ("" if count == 1 else str(texts[0]), str(texts[-1]), "")
 
 
 def _in_templates() -> Iterator[Message]:
@@ -55,10 +55,10 @@ def message_of(entry: polib.POEntry) -> Message:
 def update(path: Path) -> list[str]:
     """Add new messages to a catalogue, drop old ones, compile it; return the untranslated ones."""
     known = polib.pofile(str(path), wrapwidth=0)
-    wanted = messages()
-    kept = [entry for entry in known if message_of(entry) in wanted]
-    new = wanted - {message_of(entry) for entry in kept}
-    known[:] = kept
+    required = messages()
+    entries = [entry for entry in known if message_of(entry) in required]
+    new = required - {message_of(entry) for entry in entries}
+    known[:] = entries
     for context, text, plural in new:
         forms = {"msgid_plural": plural, "msgstr_plural": {0: "", 1: ""}} if plural else {}
         known.append(polib.POEntry(msgctxt=context or None, msgid=text, msgstr="", **forms))

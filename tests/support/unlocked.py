@@ -33,8 +33,8 @@ def unguard() -> None:
 
 def _function(statement):
     @wraps(statement)
-    def unlocked(*given, **named):
-        return _without_lock(statement(*given, **named))
+    def unlocked(*positional, **named):
+        return _without_lock(statement(*positional, **named))
 
     return unlocked
 

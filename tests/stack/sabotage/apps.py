@@ -72,8 +72,8 @@ def outbox():
 
     def take(limit):
         taken = take_rows(limit)
-        found = queues.connection().lpop(place, limit) or []
-        Submission.objects.bulk_create(Submission(**json.loads(one)) for one in found)
+        messages = queues.connection().lpop(place, limit) or []
+        Submission.objects.bulk_create(Submission(**json.loads(message)) for message in messages)
         return taken + take_rows(limit)
 
     replace(submissions, "prepared", SimpleNamespace(run=push))
@@ -87,7 +87,7 @@ def replace(owner, name, new):
     return old
 
 
-GUARDS = {one.__name__: one for one in (fence, key, claim, outbox)}
+GUARDS = {guard.__name__: guard for guard in (fence, key, claim, outbox)}
 
 
 def obey():
