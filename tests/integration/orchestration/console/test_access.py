@@ -374,8 +374,8 @@ def test_personal_data_requires_its_permission(who, sees):
             assert "ada-of-bath" not in text, route
         elif route in {"overview", "tasks", "task", "audit", "dead_letters"}:
             assert "ada-of-bath" in text, route
-    found = page(client.get("/ops/tasks/?q=ada-of-bath")).texts("a[data-open]")
-    assert ("t-0" in found) is sees
+    names = page(client.get("/ops/tasks/?q=ada-of-bath")).texts("a[data-open]")
+    assert ("t-0" in names) is sees
 
 
 def test_refusal_leads_back_to_the_page_before():

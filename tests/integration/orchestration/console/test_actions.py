@@ -198,7 +198,7 @@ def test_step_done_by_hand_requires_a_result_and_a_reason(result, reason, field)
     client, step = able("correct"), in_error()
     refused = by_hand(client, step, result, reason=reason)
     assert refused.status_code == 422
-    assert [one["id"] for one in page(refused).all(".wrong")] == [f"id_{field}_error"]
+    assert [error["id"] for error in page(refused).all(".wrong")] == [f"id_{field}_error"]
     step.refresh_from_db()
     assert step.process_state == "error"
 
@@ -461,10 +461,10 @@ def test_queries_are_independent_of_steps_attempts_and_events():
     )  # fmt: skip
     Attempt.objects.bulk_create(
         Attempt(
-            step_id=one, number=number, generation=1, scheduler="s-1", agent="a-1",
+            step_id=step_id, number=number, generation=1, scheduler="s-1", agent="a-1",
             dispatched_at=DatabaseNow(), outcome="transient",
         )
-        for one in step.task.steps.values_list("id", flat=True)
+        for step_id in step.task.steps.values_list("id", flat=True)
         for number in range(2, 12)
     )  # fmt: skip
     Event.objects.bulk_create(

@@ -134,54 +134,59 @@ def test_three_kinds_are_listed_and_distinguished(release, operator):
 @pytest.mark.parametrize("by", ["button", "command"])
 @pytest.mark.parametrize("which", [0, 1, 2])
 def test_letter_is_retried_after_its_cause_is_removed(release, operator, monkeypatch, which, by):
-    one = three_ends(release)[which]
+    letter = three_ends(release)[which]
     release.update(refuses=set(), bad=False)
     monkeypatch.setitem(
         registry.workflows, "wave", replace(registry.workflows["greet"], name="wave")
     )
     before = open_alerts()
     if by == "button":
-        answer = operator.post(f"{PAGE}retry/?kind=submission&id={one.id}&back=kind%3Dsubmission")
+        answer = operator.post(
+            f"{PAGE}retry/?kind=submission&id={letter.id}&back=kind%3Dsubmission"
+        )
         assert (answer.status_code, answer["Location"]) == (303, f"{PAGE}?kind=submission")
         assert page(operator.get(PAGE)).only("#messages").only(".success").numbers() == [1]
     else:
-        given = command("retry", one.id, "--kind", "submission", "--actor", "ann")
-        assert given == {"retried": 1}
+        printed = command("retry", letter.id, "--kind", "submission", "--actor", "ann")
+        assert printed == {"retried": 1}
     take()
-    assert Task.objects.filter(reference=one.reference).exists()
+    assert Task.objects.filter(reference=letter.reference).exists()
     assert len(open_alerts()) == len(before) - 1
     event = Event.objects.get(kind="retried")
     assert (event.actor, event.task) == ("ann", None)
-    assert event.detail["target"] == f"{one.workflow} {one.reference}"
+    assert event.detail["target"] == f"{letter.workflow} {letter.reference}"
 
 
 @pytest.mark.parametrize("by", ["button", "command"])
 @pytest.mark.parametrize("which", [0, 1, 2])
 def test_letter_is_closed_with_a_reason(release, operator, which, by):
-    one = three_ends(release)[which]
+    letter = three_ends(release)[which]
     before = open_alerts()
-    address = f"{PAGE}close/?kind=submission&id={one.id}"
+    address = f"{PAGE}close/?kind=submission&id={letter.id}"
     if by == "button":
         assert page(operator.post(address, {"reason": ""})).only(".wrong")
         answer = operator.post(address, {"reason": "they came in person"})
         assert answer.status_code == 303
     else:
-        command("close", one.id, "--kind", "submission", "--reason", "they came in person",
+        command("close", letter.id, "--kind", "submission", "--reason", "they came in person",
                 "--actor", "ann")  # fmt: skip
     release.update(refuses=set(), bad=False)
     make_due()
     take()
-    one.refresh_from_db()
-    assert one.closed_at is not None
-    assert not Task.objects.filter(reference=one.reference).exists()
+    letter.refresh_from_db()
+    assert letter.closed_at is not None
+    assert not Task.objects.filter(reference=letter.reference).exists()
     assert len(open_alerts()) <= len(before) - 1
     event = Event.objects.get(kind="closed")
     assert (event.actor, event.reason) == ("ann", "they came in person")
-    assert task_status.set_aside(one.workflow, one.reference) is task_status.SetAsideReason.CLOSED
-    assert one.reference not in [row["subject"] for row in command("list")]
+    assert (
+        task_status.set_aside(letter.workflow, letter.reference)
+        is task_status.SetAsideReason.CLOSED
+    )
+    assert letter.reference not in [row["subject"] for row in command("list")]
     ((badge, name, *_),) = letters(operator, "?state=closed").values()
     assert badge == "closed"
-    assert name.startswith(f"{one.reference} ")
+    assert name.startswith(f"{letter.reference} ")
     audited = page(operator.get("/ops/audit/")).rows()
     assert [line[-1] for line in audited] == ["they came in person"]
     # a second user closes it late
@@ -192,8 +197,8 @@ def test_letter_is_closed_with_a_reason(release, operator, which, by):
     # and then retries it
     form = page(operator.get(f"{PAGE}?state=closed")).only('form[action*="retry"]')
     assert operator.post(form["action"]).status_code == 303
-    one.refresh_from_db()
-    assert (one.closed_at, one.refused_at, one.tries, one.reason) == (None, None, 0, "")
+    letter.refresh_from_db()
+    assert (letter.closed_at, letter.refused_at, letter.tries, letter.reason) == (None, None, 0, "")
 
 
 def test_filtered_letters_are_retried_together(release, operator):
@@ -294,7 +299,7 @@ def test_bulk_retry_works_in_parts_with_the_newest_of_a_reference(monkeypatch):
     newest = list(Submission.objects.order_by("-id")[:5])
     assert all(row.refused_at is None for row in newest)
     assert Event.objects.filter(kind="retried", actor="ann", reason="deployed").count() == 5
-    updates = [one["sql"] for one in asked if "UPDATE orchestration_submission" in one["sql"]]
+    updates = [query["sql"] for query in asked if "UPDATE orchestration_submission" in query["sql"]]
     assert len(updates) == 4  # each writes the events of its rows
     assert actions.close(DeadLetterFilter(), by="ann", reason="no") == 5
     assert Event.objects.filter(kind="closed").count() == 5

@@ -37,8 +37,8 @@ def export(client, query, form):
 
 
 def sent(client, name, form, /, **narrowing):
-    given = {"narrowing": urlencode(narrowing), "format": form}
-    return client.post(f"/ops/export/{name}/", given)
+    form_data = {"narrowing": urlencode(narrowing), "format": form}
+    return client.post(f"/ops/export/{name}/", form_data)
 
 
 def body(response) -> str:
@@ -140,12 +140,12 @@ def test_export_requires_an_operator_and_a_search_that_is_understood(client):
 # --- the other lists -------------------------------------------------------------------------------
 def records(client, name, **narrowing):
     """Return what an export has as JSON; the same rows are in its CSV."""
-    found = json.loads(body(sent(client, name, "json", **narrowing)))
+    exported = json.loads(body(sent(client, name, "json", **narrowing)))
     recorded = Export.objects.latest("id").columns.split(",")
-    assert [list(one) for one in found] == [recorded] * len(found)
+    assert [list(row) for row in exported] == [recorded] * len(exported)
     lines = list(csv.DictReader(body(sent(client, name, "csv", **narrowing)).split("\r\n")))
-    assert [list(line) for line in lines] == [list(one) for one in found]
-    return found
+    assert [list(line) for line in lines] == [list(row) for row in exported]
+    return exported
 
 
 def test_incidents_are_exported_as_they_are_narrowed(client, seer, monkeypatch):
@@ -214,9 +214,9 @@ def test_dead_letters_are_exported_by_kind(client, seer, monkeypatch):
             workflow="unknown", reference=f"r-{number}", data={"name": "Ada Lovelace"}
         )
     Submission.objects.update(refused_at=DatabaseNow(), reason="Ada Lovelace is unknown")
-    found = records(seer, "dead-letters", kind="submission")
-    assert [row["subject"] for row in found] == ["r-2", "r-1", "r-0"]
-    assert found[0]["content"] == {"name": "Ada Lovelace"}
+    letters = records(seer, "dead-letters", kind="submission")
+    assert [row["subject"] for row in letters] == ["r-2", "r-1", "r-0"]
+    assert letters[0]["content"] == {"name": "Ada Lovelace"}
     assert "Lovelace" not in str(records(client, "dead-letters"))
     assert records(client, "dead-letters", kind="status") == []
 
@@ -228,10 +228,10 @@ def test_every_list_can_be_exported_from_its_page_and_by_operators_only(client, 
     address = LISTS[name][1](QueryDict(urlencode(narrowing)))
     form = page(client.get(address)).only(f'form[action="/ops/export/{name}/"]')
     assert form.only('[name="narrowing"]')
-    given = {"narrowing": urlencode(narrowing), "format": "json"}
-    assert json.loads(body(client.post(form["action"], given))) is not None
-    assert browser(person("eve")).post(form["action"], given).status_code == 403
-    assert client.post(form["action"], given | {"format": "xlsx"}).status_code == 303
+    form_data = {"narrowing": urlencode(narrowing), "format": "json"}
+    assert json.loads(body(client.post(form["action"], form_data))) is not None
+    assert browser(person("eve")).post(form["action"], form_data).status_code == 403
+    assert client.post(form["action"], form_data | {"format": "xlsx"}).status_code == 303
     assert Export.objects.count() == 1
 
 

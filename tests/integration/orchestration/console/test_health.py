@@ -57,11 +57,11 @@ def test_silent_workers_are_shown_before_they_count_as_dead(client, shown):
     assert shown() == []
     silent_for(conf.NO_WORKERS_AFTER_S + 0.1)
     assert shown() == ["workers"]
-    one = Worker.objects.filter(queue="greeter")
-    one.update(seen_at=DatabaseNow())  # one is enough: the others may only be slow
+    worker = Worker.objects.filter(queue="greeter")
+    worker.update(seen_at=DatabaseNow())  # one is enough: the others may only be slow
     assert shown() == []
     silent_for(conf.WORKER_DEAD_AFTER_S + 0.1)
-    one.update(seen_at=DatabaseNow())
+    worker.update(seen_at=DatabaseNow())
     silent = problems_of(client.get("/ops/tasks/"))["queues"]
     assert "“alerts”" in silent
     assert "“greeter”" not in silent
@@ -89,7 +89,7 @@ def test_scheduled_processes_are_not_missing_between_two_sweeps(client, shown):
     )
     assert shown() == []
     leaders = page(client.get("/ops/system/")).all('[data-leads="scheduled"]')
-    assert [one["data-leader"] for one in leaders] == ["supervisor", "housekeeper"]
+    assert [leader["data-leader"] for leader in leaders] == ["supervisor", "housekeeper"]
     Lease.objects.update(next_sweep_due=DatabaseNow())
     assert shown() == ["supervisor", "housekeeper"]
 

@@ -95,7 +95,7 @@ class TestRow:
         assert row.only(".ops-do").only(".badge").text == "pending"
         assert row.all('[name="reason"]') == []
         around = page(answer).all("[hx-swap-oob]")
-        assert {"nav", "health"} < {one.attributes.get("id") for one in around}
+        assert {"nav", "health"} < {element.attributes.get("id") for element in around}
         assert len(around) == (4 if table == "overview" else 3)
         assert page(answer).only("#nav")["data-attention"] == ""
         (message,) = page(answer).all('[hx-swap-oob="innerHTML:#messages"]')

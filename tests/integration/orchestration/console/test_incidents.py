@@ -43,7 +43,7 @@ def failing(count=1, code="no_route", message="no route for {}"):
 
 
 def who(name, role):
-    return browser(person(name, *(one.partition(".")[2] for one in role)))
+    return browser(person(name, *(permission.partition(".")[2] for permission in role)))
 
 
 @pytest.fixture
@@ -107,13 +107,13 @@ class TestIncidentList:
     def test_pages_list_each_incident_once(self, lead, sort, monkeypatch):
         monkeypatch.setattr(PAGES, "PAGE", 3)
         made = {failing(n % 2 + 1, f"code{n}")[1].title for n in range(8)}
-        found, query = [], f"?sort={sort}"
+        listed, query = [], f"?sort={sort}"
         while query:
             response = lead.get(f"/ops/incidents/{query}")
-            found += titles(response)
+            listed += titles(response)
             query = following(response, "next")
-        assert len(found) == 8
-        assert set(found) == made
+        assert len(listed) == 8
+        assert set(listed) == made
 
     @pytest.mark.parametrize(
         "query", ["after=x~y", "after=1~99999999999999999999", "sort=last&after=nope~1",
@@ -186,12 +186,12 @@ class TestIncidentPage:
         step = step_of(tasks[0])
         resubmit(step.id, attempt=step.attempt, actor="ann", reason="mended")
         for who_is_hit, count in (("now", 4), ("ever", 5)):
-            found, query = [], f"?who={who_is_hit}"
+            listed, query = [], f"?who={who_is_hit}"
             while query:
                 response = lead.get(address(incident) + query)
-                found += page(response).section("h-hit").texts("a[data-open]")
+                listed += page(response).section("h-hit").texts("a[data-open]")
                 query = following(response, "next")
-            assert len(found) == len(set(found)) == count
+            assert len(listed) == len(set(listed)) == count
 
     def test_messages_of_services_are_escaped(self, lead):
         _, incident = failing(1, message=HOSTILE)
@@ -255,8 +255,8 @@ class TestResubmission:
         causes = page(lead.get("/ops/")).section("h-causes")
         link = causes.only(f'[href="{address(incident)}"]')
         shown = page(lead.get(link["href"]))
-        one, every = shown.section("h-acts").all('form[action="/ops/operations/new/"]')
-        shown = self.send(lead, one if first else every)
+        sample, every = shown.section("h-acts").all('form[action="/ops/operations/new/"]')
+        shown = self.send(lead, sample if first else every)
         operation = Operation.objects.get()
         assert (operation.incident, operation.sample) == (incident, 1 if first else None)
         (confirm,) = shown.all('form[action*="/confirm/"]')
@@ -273,8 +273,8 @@ class TestResubmission:
             [
                 reply_to(good),
                 *(
-                    reply_to(one, "rejected", code="no_route", message="no route for A-1")
-                    for one in bad
+                    reply_to(request, "rejected", code="no_route", message="no route for A-1")
+                    for request in bad
                 ),
             ]
         )

@@ -48,26 +48,26 @@ def test_metrics_report_the_current_state(scraper):
     new_task()
     api.request_undo("greet", "7", actor="customer", reason="changed", id=uuid4())
     Gate.objects.filter(agent="greeter").update(state="recovering", allowance=2)
-    found = samples(scraper.get(ADDRESS))
-    assert found["redis_up",] == 1
-    assert found["leader", "supervisor"] == found["leader", "housekeeper"] == 1
-    assert found["workers", "greeter"] == 1
-    assert found["messages", "greeter"] == 2
-    assert found["alerts_open", "critical"] == 1
-    assert found["alerts_open", "warning"] == 0
-    assert found["tasks", "errors"] == 1
-    assert found["tasks", "under_way"] == 2
-    assert (found["gate", "greeter", "recovering"], found["gate", "greeter", "closed"]) == (1, 0)
-    assert found["window", "greeter"] == 7
-    assert found["in_flight", "greeter"] == 1
-    assert found["waiting", "greeter"] == 1
-    assert 0 <= found["waiting_oldest_seconds", "greeter"] < 60
-    assert found["outbox", "submission"] == 0
-    assert found["outbox", "task_request"] == 1
-    assert 0 <= found["outbox_oldest_seconds", "task_request"] < 60
-    assert found["hour_tasks", "processed"] == 0
-    assert found["task_changes_total", "processed", "greet"] == 0
-    assert found["attempts_total", "greeter", "undo", "failed", "hello", "greet"] == 0
+    values = samples(scraper.get(ADDRESS))
+    assert values["redis_up",] == 1
+    assert values["leader", "supervisor"] == values["leader", "housekeeper"] == 1
+    assert values["workers", "greeter"] == 1
+    assert values["messages", "greeter"] == 2
+    assert values["alerts_open", "critical"] == 1
+    assert values["alerts_open", "warning"] == 0
+    assert values["tasks", "errors"] == 1
+    assert values["tasks", "under_way"] == 2
+    assert (values["gate", "greeter", "recovering"], values["gate", "greeter", "closed"]) == (1, 0)
+    assert values["window", "greeter"] == 7
+    assert values["in_flight", "greeter"] == 1
+    assert values["waiting", "greeter"] == 1
+    assert 0 <= values["waiting_oldest_seconds", "greeter"] < 60
+    assert values["outbox", "submission"] == 0
+    assert values["outbox", "task_request"] == 1
+    assert 0 <= values["outbox_oldest_seconds", "task_request"] < 60
+    assert values["hour_tasks", "processed"] == 0
+    assert values["task_changes_total", "processed", "greet"] == 0
+    assert values["attempts_total", "greeter", "undo", "failed", "hello", "greet"] == 0
 
 
 def test_metrics_count_what_happened_today(scraper):
@@ -84,37 +84,37 @@ def test_metrics_count_what_happened_today(scraper):
                 span=7200, start=start, workflow="greet", step=step, direction="do",
                 agent="greeter", done=2, failed=4, took=buckets([0.01, 3]),
             )  # fmt: skip
-    found = samples(scraper.get(ADDRESS))
-    assert found["task_changes_total", "created", "greet"] == 3
-    assert found["task_changes_total", "errors", "greet"] == 1
-    assert found["task_seconds_bucket", "65.536", "greet"] == 1
-    assert found["task_seconds_bucket", "0.128", "greet"] == 0
-    assert found["task_seconds_bucket", "+Inf", "greet"] == 2
-    assert found["attempts_total", "greeter", "do", "failed", "bye", "greet"] == 4
-    assert found["attempt_seconds_bucket", "greeter", "0.016"] == 2
-    assert found["attempt_seconds_bucket", "greeter", "+Inf"] == 4
+    values = samples(scraper.get(ADDRESS))
+    assert values["task_changes_total", "created", "greet"] == 3
+    assert values["task_changes_total", "errors", "greet"] == 1
+    assert values["task_seconds_bucket", "65.536", "greet"] == 1
+    assert values["task_seconds_bucket", "0.128", "greet"] == 0
+    assert values["task_seconds_bucket", "+Inf", "greet"] == 2
+    assert values["attempts_total", "greeter", "do", "failed", "bye", "greet"] == 4
+    assert values["attempt_seconds_bucket", "greeter", "0.016"] == 2
+    assert values["attempt_seconds_bucket", "greeter", "+Inf"] == 4
 
 
 def test_metrics_report_the_servers(scraper):
     with another() as cursor:
         cursor.execute("BEGIN")
         cursor.execute("SELECT 1")
-        found = samples(scraper.get(ADDRESS))
-    assert 0 < found["postgres_connections",] <= found["postgres_connections_max",] == 200
-    assert found["postgres_size_bytes",] > 1e6
-    assert found["postgres_lock_waits",] == 0
-    assert found["postgres_oldest_transaction_seconds",] > 0
-    assert found["postgres_transactions_total", "commit"] > 0
-    assert found["redis_memory_bytes",] > 0
-    assert found["redis_commands_total",] > 0
+        values = samples(scraper.get(ADDRESS))
+    assert 0 < values["postgres_connections",] <= values["postgres_connections_max",] == 200
+    assert values["postgres_size_bytes",] > 1e6
+    assert values["postgres_lock_waits",] == 0
+    assert values["postgres_oldest_transaction_seconds",] > 0
+    assert values["postgres_transactions_total", "commit"] > 0
+    assert values["redis_memory_bytes",] > 0
+    assert values["redis_commands_total",] > 0
 
 
 def test_metrics_without_redis_report_all_but_the_queues(scraper, settings):
     settings.REDIS_URL = "unix:///nowhere/redis.sock"
-    found = samples(scraper.get(ADDRESS))
-    assert found["redis_up",] == 0
-    assert ("messages", "greeter") not in found
-    assert found["tasks", "errors"] == 0
+    values = samples(scraper.get(ADDRESS))
+    assert values["redis_up",] == 0
+    assert ("messages", "greeter") not in values
+    assert values["tasks", "errors"] == 0
 
 
 def test_queries_of_the_metrics_are_independent_of_the_number_of_tasks(scraper):

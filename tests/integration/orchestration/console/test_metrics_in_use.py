@@ -20,11 +20,11 @@ def emitted(client):
     _, token = application("prometheus", "metrics:read")
     client.get("/")  # a request to be counted
     response = client.get("/metrics", headers={"Authorization": f"Bearer {token}"})
-    found = {}
+    labels = {}
     for family in text_string_to_metric_families(response.content.decode()):
         for sample in family.samples:
-            found.setdefault(sample.name, set()).update(sample.labels)
-    return found
+            labels.setdefault(sample.name, set()).update(sample.labels)
+    return labels
 
 
 def test_metrics_and_labels_of_rules_and_dashboards_exist(emitted):

@@ -11,33 +11,33 @@ from tests.support.page import POLL, query_count
 pytestmark = pytest.mark.django_db
 
 
-def found(client, text):
+def hits_of(client, text):
     answer = client.get(reverse("ops:palette"), {"q": text})
     assert answer["Cache-Control"] == "no-store"
-    return [(one["kind"], one["name"], one["address"]) for one in answer.json()["found"]]
+    return [(hit["kind"], hit["name"], hit["address"]) for hit in answer.json()["found"]]
 
 
 def test_tasks_incidents_agents_and_workflows_are_found(client):
     step = in_error(new_task("t-1"), code="no_room")
-    assert found(client, "t-1") == [("Task", "t-1", reverse("ops:task", args=[step.task_id]))]
-    ((kind, _, address),) = found(client, "HELLO no_room")
+    assert hits_of(client, "t-1") == [("Task", "t-1", reverse("ops:task", args=[step.task_id]))]
+    ((kind, _, address),) = hits_of(client, "HELLO no_room")
     assert (kind, address) == ("Incident", reverse("ops:incident", args=[step.incident_id]))
-    assert ("Agent", "greeter", "/ops/agents/#agent-greeter") in found(client, "greet")
-    assert ("Workflow", "greet", "/ops/workflows/#workflow-greet") in found(client, "greet")
+    assert ("Agent", "greeter", "/ops/agents/#agent-greeter") in hits_of(client, "greet")
+    assert ("Workflow", "greet", "/ops/workflows/#workflow-greet") in hits_of(client, "greet")
 
 
 @pytest.mark.parametrize("text", ["", "t", '"', "step:", "x" * 500, "\0"])
 def test_text_that_means_nothing_finds_nothing(client, text):
     new_task("t-1")
-    assert found(client, text) == []
+    assert hits_of(client, text) == []
 
 
 def test_tasks_are_found_by_personal_data_only_with_the_permission(client):
     new_task("t-1")
     Task.objects.update(contact="ada@example.org")
-    assert found(client, "ada@example.org") == []
+    assert hits_of(client, "ada@example.org") == []
     seer = browser(person("bea", "operate", "see_personal"))
-    assert [name for _, name, _ in found(seer, "ada@example.org")] == ["t-1"]
+    assert [name for _, name, _ in hits_of(seer, "ada@example.org")] == ["t-1"]
 
 
 def test_search_costs_the_same_however_much_is_found(client):
@@ -47,16 +47,16 @@ def test_search_costs_the_same_however_much_is_found(client):
     for number in range(2, 9):
         in_error(new_task(f"t-{number}"), code=f"t-{number}")
     assert query_count(client, address) == before
-    assert len(found(client, "t-")) == 11
+    assert len(hits_of(client, "t-")) == 11
 
 
 @pytest.mark.parametrize(("count", "more"), [(5, 0), (6, 1)])
 def test_more_tasks_than_are_shown_have_a_way_to_all(client, count, more):
     for number in range(count):
         new_task(f"t-{number} x")
-    hits = found(client, '"t-')
+    hits = hits_of(client, '"t-')
     assert hits == []
-    hits = found(client, "t-")
+    hits = hits_of(client, "t-")
     assert [address for kind, _, address in hits if kind == "Task"] == [
         address for kind, _, address in hits[:5]
     ]

@@ -48,9 +48,9 @@ def test_count_and_page_have_what_the_search_means(trouble):
     Step.objects.filter(id__in=steps[::2]).update(
         attempt=1, run_after=DatabaseNow() + timedelta(hours=1)
     )
-    Task.objects.filter(id__in=[one.id for one in tasks[::2]]).update(overdue=True)
+    Task.objects.filter(id__in=[task.id for task in tasks[::2]]).update(overdue=True)
     hold(agent="greeter", actor="olga", reason="they move")
-    found = 0
+    matches = 0
     for state, step in product(STATES, STEPS):
         query = read({"q": f"{state} {trouble} {step}"}, personal=True).query
         (filters,) = query.alternatives
@@ -63,8 +63,8 @@ def test_count_and_page_have_what_the_search_means(trouble):
             == expected[1:][-2:][::-1]
         )
         assert task_filters.count(query) == len(expected)
-        found += len(expected)
-    assert found > 0
+        matches += len(expected)
+    assert matches > 0
 
 
 @pytest.fixture
@@ -79,19 +79,19 @@ def outage():
             copies.append(
                 Task(
                     **{
-                        one.attname: getattr(task, one.attname)
-                        for one in Task._meta.concrete_fields
+                        column.attname: getattr(task, column.attname)
+                        for column in Task._meta.concrete_fields
                     }
                 )
             )
         Task.objects.bulk_create(copies)
         fields = [
-            one.attname
-            for one in Step._meta.concrete_fields
-            if one.attname not in {"id", "task_id"}
+            column.attname
+            for column in Step._meta.concrete_fields
+            if column.attname not in {"id", "task_id"}
         ]
         values = {name: getattr(step, name) for name in fields}
-        Step.objects.bulk_create(Step(task_id=one.pk, **values) for one in copies)
+        Step.objects.bulk_create(Step(task_id=copy.pk, **values) for copy in copies)
     analyse("orchestration_task", "orchestration_step")
     with transaction.atomic():
         create(
@@ -110,11 +110,11 @@ def outage():
 @pytest.mark.usefixtures("outage")
 def test_search_for_two_things_that_became_many_reads_each_once():
     for query in ("is:overdue", "is:retrying", "state:pending"):
-        meant = read({"q": f"error:timeout {query}"}, personal=True).query
-        for look in (task_filters.count, lambda given: task_filters.page(given, 51)):
-            _, pages = cost(lambda meant=meant, look=look: look(meant))
+        search = read({"q": f"error:timeout {query}"}, personal=True).query
+        for look in (task_filters.count, lambda query: task_filters.page(query, 51)):
+            _, pages = cost(lambda search=search, look=look: look(search))
             assert pages < 10 * WAITING, query
-        assert task_filters.count(meant) == WAITING
+        assert task_filters.count(search) == WAITING
 
 
 @pytest.mark.usefixtures("outage")

@@ -188,12 +188,12 @@ def test_submission_that_becomes_a_task_meanwhile_is_not_missing(client):
     answer = start(client, **{"input-name": "Ada"})
     taken = []
 
-    def take_after_the_first_look(execute, statement, *given):
-        found = execute(statement, *given)
+    def take_after_the_first_look(execute, statement, *rest):
+        result = execute(statement, *rest)
         if "reference" in statement and not taken:
             taken.append(True)
             submission.take(10)
-        return found
+        return result
 
     with connection.execute_wrapper(take_after_the_first_look):
         leads = client.get(answer["Location"])

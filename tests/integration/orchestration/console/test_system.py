@@ -158,7 +158,7 @@ def test_queued_messages_are_counted_with_their_age(client):
         reply_to="shop", task=task, number=1, kind="received", created_at=before
     )
     shown = page(client.get(ADDRESS))
-    figures = {one["data-figure"]: one.numbers() for one in shown.all("[data-figure]")}
+    figures = {element["data-figure"]: element.numbers() for element in shown.all("[data-figure]")}
     assert figures == {  # how many, and how old the oldest is in minutes
         "submissions": [1, 5], "submissions-refused": [1], "statuses": [1, 5], "notifications": [0],
     }  # fmt: skip
@@ -170,13 +170,13 @@ def test_last_audit_is_shown_with_its_violations(client):
     audit = page(client.get(ADDRESS)).section("h-audit")
     assert len(audit.all(".badge.success")) == 1
     assert audit.rows() == []
-    found = {
+    violation = {
         "invariant": 3,
         "reference": "t-1",
         "problem": "was taken twice",
         "remedy": "give back",
     }
-    AuditRun.objects.create(by="ann", tasks=8, ended_at=DatabaseNow(), violations=[found] * 60)
+    AuditRun.objects.create(by="ann", tasks=8, ended_at=DatabaseNow(), violations=[violation] * 60)
     audit = page(client.get(ADDRESS)).section("h-audit")
     assert audit.only(".badge.error").numbers() == [60]
     assert audit.rows() == [["3", "t-1", "was taken twice", "give back"]] * 50

@@ -112,7 +112,7 @@ def test_success_writes_and_reads_no_evidence(client):
         run_to_end(task)
         shown(client, task)
     assert queries
-    assert [one for one in queries if "attemptevidence" in one["sql"]] == []
+    assert [query for query in queries if "attemptevidence" in query["sql"]] == []
     assert not AttemptEvidence.objects.exists()
 
 

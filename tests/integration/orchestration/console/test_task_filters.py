@@ -70,8 +70,8 @@ def test_relative_times_use_the_adjusted_clock(client, monkeypatch, seconds):
     wrong = time.time() + seconds
     monkeypatch.setattr("time.time", lambda: wrong)
     task = new_task("now")
-    found = listed(client.get("/ops/tasks/?q=after:1h"))
-    assert set(found) == {"a-bad", "a-done", "b-waits", "now"}, task.id
+    names = listed(client.get("/ops/tasks/?q=after:1h"))
+    assert set(names) == {"a-bad", "a-done", "b-waits", "now"}, task.id
     assert listed(client.get("/ops/tasks/?q=before:1h")) == []
 
 
@@ -136,7 +136,7 @@ def test_invalid_filter_is_reported(client, query, sentence):
 
 
 @pytest.mark.parametrize(
-    ("word", "meant"),
+    ("word", "offered"),
     [
         ("22.40", ["value:22.40"]),
         ("€22.40", ["value:22.40"]),
@@ -148,13 +148,13 @@ def test_invalid_filter_is_reported(client, query, sentence):
         ("22.401", []),
     ],
 )
-def test_amount_is_offered_as_a_value(client, word, meant):
+def test_amount_is_offered_as_a_value(client, word, offered):
     new_task("a")
     Task.objects.update(value=2240, currency="EUR")
     shown = page(client.get("/ops/tasks/", {"q": word}))
-    assert shown.texts("a[data-meant]") == meant
+    assert shown.texts("a[data-meant]") == offered
     for link in shown.all("a[data-meant]"):
-        assert bool(listed(client.get(link["href"]))) == ("22.40" in meant[0])
+        assert bool(listed(client.get(link["href"]))) == ("22.40" in offered[0])
 
 
 def test_unknown_condition_is_named_as_in_the_form(client):

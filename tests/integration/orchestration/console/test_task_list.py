@@ -51,8 +51,8 @@ def test_pages_go_both_ways_without_gap_or_repeat(client, query):
     third = get(link(second, "next"))
     assert not link(third, "next")
     names = [listed(response) for response in (first, second, third)]
-    assert [len(found) for found in names] == [PAGE, PAGE, 5]
-    assert sorted(name for found in names for name in found) == [
+    assert [len(listed_page) for listed_page in names] == [PAGE, PAGE, 5]
+    assert sorted(name for listed_page in names for name in listed_page) == [
         f"n{n:03}" for n in range(2 * PAGE + 5)
     ]
     assert listed(get(link(third, "prev"))) == names[1]
@@ -123,7 +123,7 @@ def test_search_by_known_fields(monkeypatch):
                   "value:1234.56", "contact:ada@bath.example", "value:>=1234.56 after:1h"):  # fmt: skip
         assert listed(client.get("/ops/tasks/", {"q": query})) == ["ADA-17"], query
     new_task("r-3", data={"name": "Jun", "cents": 5000, "money": "JPY"})
-    for query, found in (
+    for query, expected in (
         ("value:>4999JPY", ["JUN-17"]),
         ("value:5000jpy", ["JUN-17"]),
         ("value:>5000JPY", []),
@@ -132,7 +132,7 @@ def test_search_by_known_fields(monkeypatch):
         ("value:0.05EUR", ["BOB-17"]),
         ("value:<1EUR", ["BOB-17"]),
     ):
-        assert listed(client.get("/ops/tasks/", {"q": query})) == found, query
+        assert listed(client.get("/ops/tasks/", {"q": query})) == expected, query
     for query, sentence in (
         ("value:>1.5JPY", "JPY has no decimal places"),
         ("value:>1.555", "the amount has 2 decimal places"),
@@ -155,7 +155,7 @@ def test_background_tasks_are_hidden_until_requested(client, monkeypatch):
     Task.objects.filter(id=late.id).update(overdue=True)
     in_error(failed)
     left = {"a-main", "a-bad", "a-late"}
-    for query, found in (
+    for query, expected in (
         ("", left),
         ("a-", left),
         ("a-quiet", {"a-quiet"}),  # a whole reference, and an id, mean this task
@@ -166,10 +166,10 @@ def test_background_tasks_are_hidden_until_requested(client, monkeypatch):
         ("agent:greeter", {*left, "a-quiet"}),
     ):
         response = client.get("/ops/tasks/", {"q": query})
-        assert set(listed(response)) == found, query
+        assert set(listed(response)) == expected, query
         offered = page(response).all("#with-background")
         assert bool(offered) is (":" not in query), query
-        assert page(response).only(".ops-total").only("strong").text == str(len(found))
+        assert page(response).only(".ops-total").only("strong").text == str(len(expected))
     offer = page(client.get("/ops/tasks/?q=a-")).only("#with-background")
     assert offer["href"] == "/ops/tasks/?q=a-+with%3Abackground"
     assert set(listed(client.get(offer["href"]))) == {*left, "a-quiet"}

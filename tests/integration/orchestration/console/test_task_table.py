@@ -68,7 +68,7 @@ def test_chosen_columns_are_in_the_address_and_in_rows_alone(client):
 
 
 @pytest.mark.parametrize(
-    ("query", "problem", "meant"),
+    ("query", "problem", "expected"),
     [
         ("sort:valu", "unknown column “valu”; did you mean “value”?", "sort:value"),
         ("columns:contact", "unknown column “contact”", None),
@@ -81,21 +81,21 @@ def test_chosen_columns_are_in_the_address_and_in_rows_alone(client):
         ("(a", "“(” (character 1) is not closed", None),
     ],
 )
-def test_problem_of_a_search_is_named_and_mended(client, query, problem, meant):
+def test_problem_of_a_search_is_named_and_mended(client, query, problem, expected):
     response = client.get("/ops/tasks/", {"q": query})
     assert response.status_code == 400
     errors = page(response).only(".errors")
     assert problem in errors.text
     offered = errors.all("[data-meant]")
-    if meant:
+    if expected:
         mended = client.get(offered[0]["href"])
-        assert (mended.status_code, page(mended).only("#q")["value"]) == (200, meant)
+        assert (mended.status_code, page(mended).only("#q")["value"]) == (200, expected)
     else:
         assert page(response).only("#q")["value"] == query
 
 
 @pytest.mark.parametrize(
-    ("query", "meant"),
+    ("query", "expected"),
     [
         ("hello", ["step:hello"]),
         ("error -a", ["state:error -a"]),
@@ -106,13 +106,13 @@ def test_problem_of_a_search_is_named_and_mended(client, query, problem, meant):
         ("r-1", []),
     ],
 )
-def test_words_that_are_names_are_offered_as_filters(client, query, meant):
+def test_words_that_are_names_are_offered_as_filters(client, query, expected):
     in_error(new_task("r-1"))
     response = client.get("/ops/tasks/", {"q": query})
-    found = page(response).all("[data-meant]")
-    texts = [page(client.get(link["href"])).only("#q")["value"] for link in found]
-    assert set(meant) <= set(texts)
-    assert bool(texts) == bool(meant)
+    links = page(response).all("[data-meant]")
+    texts = [page(client.get(link["href"])).only("#q")["value"] for link in links]
+    assert set(expected) <= set(texts)
+    assert bool(texts) == bool(expected)
 
 
 def test_wait_of_many_rows_is_shown_once(client):

@@ -128,7 +128,7 @@ def test_records_are_read_only(client, name):
 
 @pytest.mark.usefixtures("_some_of_each")
 @pytest.mark.parametrize(
-    ("name", "query", "found"),
+    ("name", "query", "count"),
     [
         ("task", "q=t-", 2),
         ("task", "q=t-1", 1),
@@ -142,10 +142,10 @@ def test_records_are_read_only(client, name):
         ("submission", "refused_at__isempty=1", 1),
     ],
 )
-def test_lists_are_filtered(client, name, query, found):
+def test_lists_are_filtered(client, name, query, count):
     page = client.get(reverse(f"admin:orchestration_{name}_changelist") + f"?{query}")
     assert page.status_code == 200
-    assert page.context["cl"].result_count == found
+    assert page.context["cl"].result_count == count
 
 
 @pytest.mark.usefixtures("_some_of_each")

@@ -128,18 +128,18 @@ def test_settings_are_neither_added_nor_deleted_nor_restored_unchecked(client, n
     assert client.post(old, VALID).status_code in {302, 404}
 
 
-@pytest.mark.parametrize(("days", "kept"), [("30", 30), ("", None), ("0", 365)])
-def test_time_for_which_tasks_are_kept_has_bounds(client, days, kept):
+@pytest.mark.parametrize(("days", "saved"), [("30", 30), ("", None), ("0", 365)])
+def test_time_for_which_tasks_are_kept_has_bounds(client, days, saved):
     change = address("change", "greet", "retentionpolicy")
     response = client.post(change, {"keep_days": days})
-    assert RetentionPolicy.objects.get(workflow="greet").keep_days == kept
-    if kept == 365:
+    assert RetentionPolicy.objects.get(workflow="greet").keep_days == saved
+    if saved == 365:
         assert "at least a day" in errors_of(response)
     else:
         ((_, user, change, *_), *_) = history_of(
             client.get(address("history", "greet", "retentionpolicy"))
         )
-        assert (user, change) == ("ada", f"Keep days : 365.0 → {float(kept) if kept else None}")
+        assert (user, change) == ("ada", f"Keep days : 365.0 → {float(saved) if saved else None}")
 
 
 @pytest.mark.parametrize(("interval", "done"), [("5", True), ("0.1", False), ("61", False)])
@@ -210,8 +210,8 @@ def test_list_of_policies_has_units_and_one_order(client):
 def versions(name="policy", **key):
     """Return the ids of a setting's versions, the first one first."""
     model = apps.get_model("orchestration", name)
-    found = model.history.filter(**(key or {"agent": "greeter"})).order_by("history_id")
-    return list(found.values_list("history_id", flat=True))
+    records = model.history.filter(**(key or {"agent": "greeter"})).order_by("history_id")
+    return list(records.values_list("history_id", flat=True))
 
 
 def revert_address(version, row="greeter", name="policy"):

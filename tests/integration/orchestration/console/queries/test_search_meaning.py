@@ -206,29 +206,29 @@ def test_pages_in_any_order_have_every_task_once(tasks, monkeypatch, query, few)
     monkeypatch.setattr("orchestration.console.queries.task_list.PAGE", PAGE)
     if not few:
         monkeypatch.setattr("orchestration.console.queries.task_order.MOST", 3)
-    found = read({"q": query, "with": "background"}, personal=True).query
-    expected = set(task_filters.ids(found))
+    search = read({"q": query, "with": "background"}, personal=True).query
+    expected = set(task_filters.ids(search))
     assert len(expected) > 20
     for column in COLUMNS:
         if not (few or COLUMNS[column].walk):
             continue
         for descending in (True, False):
             order = Order(column=column, descending=descending)
-            page = first = listed(found, order)
+            page = first = listed(search, order)
             pages = [page]
             while page.older:
-                page = listed(found, order, Place(older=page.older))
+                page = listed(search, order, Place(older=page.older))
                 pages.append(page)
-            ids = [row.task.id for one in pages for row in one.rows]
+            ids = [row.task.id for shown in pages for row in shown.rows]
             assert (len(ids), set(ids)) == (len(expected), expected), order
             assert first.newer is None
-            back = [page := listed(found, order, Place(last=True))]
+            back = [page := listed(search, order, Place(last=True))]
             while page.newer:
-                page = listed(found, order, Place(newer=page.newer))
+                page = listed(search, order, Place(newer=page.newer))
                 back.insert(0, page)
             assert [row.task.id for row in back[0].rows] == ids[:PAGE], order
             assert [row.task.id for row in back[-1].rows] == ids[-PAGE:], order
-            _in_order([row.task for one in pages for row in one.rows], order)
+            _in_order([row.task for shown in pages for row in shown.rows], order)
 
 
 def _in_order(tasks, order):
@@ -244,9 +244,9 @@ def _in_order(tasks, order):
     }
     if order.column not in keys:
         return
-    found = [keys[order.column](task) for task in tasks]
-    there = [key for key in found if key is not None]
-    assert found == there + [None] * (len(found) - len(there))
+    values = [keys[order.column](task) for task in tasks]
+    there = [key for key in values if key is not None]
+    assert values == there + [None] * (len(values) - len(there))
     assert there == sorted(there, reverse=order.descending)
 
 

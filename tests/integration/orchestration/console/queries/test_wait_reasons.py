@@ -100,13 +100,13 @@ WORLDS = {
 def counted():
     """Return the metric, without what is zero."""
     text = exposition.expose("text/plain")[0].decode()
-    found = {}
+    counts = {}
     for line in text.splitlines():
         if line.startswith('sas_waiting_because{agent="greeter"'):
             labels, value = line.rsplit(" ", 1)
             if float(value):
-                found[labels.split('reason="')[1].split('"')[0]] = int(float(value))
-    return found
+                counts[labels.split('reason="')[1].split('"')[0]] = int(float(value))
+    return counts
 
 
 @pytest.mark.parametrize("world", WORLDS)
