@@ -41,8 +41,8 @@ def replies(count, **fields):
     return [reply_to(request, **fields) for request in claimed()]
 
 
-def turn(some, look_at=()):
-    return scheduler.run_once("scheduler-1", [reply.dump() for reply in some], look_at)
+def turn(messages, look_at=()):
+    return scheduler.run_once("scheduler-1", [reply.dump() for reply in messages], look_at)
 
 
 def in_the_inbox():
@@ -60,15 +60,15 @@ def let_wait(seconds):
 @pytest.mark.usefixtures("_refused_by_the_database")
 def test_unrecordable_reply_is_kept_and_the_others_are_recorded():
     good, bad = new_task(), new_task()
-    some = [
+    messages = [
         reply_to(request, code=UNSTORABLE if request.task == bad.id else "")
         for request in claimed()
     ]
-    turn(some)
+    turn(messages)
     assert states(good) == {"hello": "processed", "again": "processing"}
     assert states(bad)["hello"] == "processing"
     letter = DeadLetter.objects.get()
-    assert Reply.parse(letter.body.encode()) in some
+    assert Reply.parse(letter.body.encode()) in messages
     assert (letter.queue, letter.tries) == ("scheduler", 1)
     assert "violates check constraint" in letter.reason
     assert not in_the_inbox()
@@ -141,17 +141,17 @@ def test_reply_that_cannot_be_kept_returns_unchanged():
 
 
 def test_few_replies_are_kept_when_all_fail_alike():
-    some = replies(12)
+    messages = replies(12)
     with (
         writes_fail("orchestration_attempt", "INSERT", "42P01"),
         pytest.raises(Error, match="it is struck"),
     ):
-        turn(some)
+        turn(messages)
     assert DeadLetter.objects.count() == 5
-    kept = [
+    bodies = [
         raw.encode() for raw in DeadLetter.objects.order_by("id").values_list("body", flat=True)
     ]
-    assert kept + in_the_inbox() == [reply.dump() for reply in some]
+    assert bodies + in_the_inbox() == [reply.dump() for reply in messages]
     assert not Attempt.objects.exists()
 
 
@@ -191,10 +191,10 @@ def test_replies_return_when_the_database_goes_away_while_locked_rows_are_looked
 
 @pytest.mark.parametrize("code", ["57P01", "40P01"])
 def test_failed_commit_loses_and_doubles_nothing(code):
-    some = replies(3)
+    messages = replies(3)
     with commits_fail("orchestration_attempt", "INSERT", code, times=1):
         try:
-            turn(some)
+            turn(messages)
         except Error:
             assert code == "57P01"
     scheduler.run_once("scheduler-1", in_the_inbox(), [])

@@ -50,16 +50,16 @@ def beside(act):
     other.join(10)
 
 
-def retry(**wanted):
-    return actions.retry(DeadLetterFilter(kind=Kind.SUBMISSION, **wanted), by="bob")
+def retry(**narrowing):
+    return actions.retry(DeadLetterFilter(kind=Kind.SUBMISSION, **narrowing), by="bob")
 
 
 def test_concurrent_retries_of_one_reference_skip_one():
-    one, two = refused("7"), refused("7")
+    first, two = refused("7"), refused("7")
     with beside(lambda: retry(id=two.id)) as results:
-        assert retry(id=one.id) == 1
+        assert retry(id=first.id) == 1
     assert results == [0]
-    assert Submission.objects.get(refused_at=None).id == one.id
+    assert Submission.objects.get(refused_at=None).id == first.id
 
 
 def test_bulk_retry_skips_only_a_reference_that_was_posted_meanwhile():
@@ -73,12 +73,12 @@ def test_bulk_retry_skips_only_a_reference_that_was_posted_meanwhile():
 
 
 def test_letter_closed_meanwhile_is_not_reopened():
-    one = refused("7")
-    with beside(lambda: retry(id=one.id)) as results:
+    first = refused("7")
+    with beside(lambda: retry(id=first.id)) as results:
         actions.close(
-            DeadLetterFilter(kind=Kind.SUBMISSION, id=one.id), by="ann", reason="by phone"
+            DeadLetterFilter(kind=Kind.SUBMISSION, id=first.id), by="ann", reason="by phone"
         )
     assert results == [0]
-    one.refresh_from_db()
-    assert one.closed_at is not None
+    first.refresh_from_db()
+    assert first.closed_at is not None
     assert [event.kind for event in Event.objects.all()] == ["closed"]

@@ -105,14 +105,14 @@ class TestFiveHundredFailuresOfTwoKinds:
         return closed, limit
 
     def test_are_two_incidents_and_two_alerts(self, two):
-        found = Incident.objects.order_by("-tasks")
-        assert [(one.code, one.failures, one.tasks, one.open_tasks) for one in found] == [
+        causes = Incident.objects.order_by("-tasks")
+        assert [(row.code, row.failures, row.tasks, row.open_tasks) for row in causes] == [
             ("account_closed", 400, 400, 400),
             ("limit", 100, 100, 100),
         ]
-        assert found[0].message == "card <#> was declined: account closed"
+        assert causes[0].message == "card <#> was declined: account closed"
         assert Alert.objects.filter(closed_at=None).count() == 2
-        assert Counter(Step.objects.values_list("incident", flat=True))[found[0].id] == 400
+        assert Counter(Step.objects.values_list("incident", flat=True))[causes[0].id] == 400
 
     def test_one_mended_and_both_resubmitted_the_other_returns(self, two):
         closed, limit = two
@@ -121,8 +121,8 @@ class TestFiveHundredFailuresOfTwoKinds:
         assert set(Incident.objects.values_list("state", "open_tasks")) == {("retrying", 0)}
         bad = {task.id for task in limit}
         while requests := claimed():
-            reject([one for one in requests if one.task in bad], "limit", LIMIT)
-            record([reply_to(one) for one in requests if one.task not in bad])
+            reject([sent for sent in requests if sent.task in bad], "limit", LIMIT)
+            record([reply_to(sent) for sent in requests if sent.task not in bad])
         fold()
         mended, returned = Incident.objects.order_by("-tasks")
         assert (mended.state, mended.open_tasks, mended.failures) == ("resolved", 0, 400)
@@ -155,7 +155,9 @@ def test_counts_equal_a_recount():
 
 def violations():
     snapshot.fill(snapshot.prepare())
-    return [(one.invariant, one.reference) for one in runner.find() if one.invariant == 14]
+    return [
+        (breach.invariant, breach.reference) for breach in runner.find() if breach.invariant == 14
+    ]
 
 
 def test_queries_of_a_batch_are_independent_of_its_failures():
@@ -176,7 +178,7 @@ def test_queries_of_a_sweep_are_independent_of_its_failures():
     costs = []
     for count in (1, 1, 150):
         [new_task() for _ in range(count)]
-        record([reply_to(one, "transient", message=f"busy {one.step}") for one in claimed()])
+        record([reply_to(sent, "transient", message=f"busy {sent.step}") for sent in claimed()])
         staff()
         with CaptureQueriesContext(connection) as queries:
             sweep(LEADER)
@@ -186,7 +188,7 @@ def test_queries_of_a_sweep_are_independent_of_its_failures():
 
 def test_failed_attempts_are_counted_before_a_step_is_in_error():
     task = new_task()
-    record([reply_to(one, "transient", message="busy, try in 7 s") for one in claimed()])
+    record([reply_to(sent, "transient", message="busy, try in 7 s") for sent in claimed()])
     sweep(LEADER)
     incident = Incident.objects.get()
     assert (incident.failures, incident.tasks, incident.open_tasks) == (1, 1, 0)
@@ -198,7 +200,7 @@ def test_failed_attempts_are_counted_before_a_step_is_in_error():
 
 def test_incident_resolves_after_silence_once_all_steps_are_done():
     task = new_task()
-    record([reply_to(one, "transient") for one in claimed()])
+    record([reply_to(sent, "transient") for sent in claimed()])
     sweep(LEADER)
     Step.objects.update(run_after=None)
     run_to_end(task)
@@ -286,8 +288,8 @@ def test_ever_changing_messages_of_a_service_become_one_cause(monkeypatch):
     failing(2, message="the ant says no")  # known causes are still distinguished
     failing(1, code="other", message="the bee says no")
     fold()
-    found = Incident.objects.filter(code="declined").order_by("id")
-    assert list(found.values_list("message", "failures")) == [
+    causes = Incident.objects.filter(code="declined").order_by("id")
+    assert list(causes.values_list("message", "failures")) == [
         ("the ant says no", 3), ("the bee says no", 1), ("the cat says no", 1), ("<various>", 3),
     ]  # fmt: skip
     assert Incident.objects.get(code="other").message == "the bee says no"
@@ -302,13 +304,13 @@ def test_ever_changing_codes_of_a_service_become_one_cause_with_one_alert(monkey
     for word in ("ant", "bee", "cat"):
         failing(1, code="card_1", message=f"the {word} says no")  # a known code is still one
     fold()
-    found = Incident.objects.order_by("id").values_list("code", "message", "failures")
-    assert list(found) == [
+    causes = Incident.objects.order_by("id").values_list("code", "message", "failures")
+    assert list(causes) == [
         ("card_1", "no A", 1), ("card_2", "no B", 1), ("card_3", "no C", 1),
         ("<various>", "<various>", 3),
         ("card_1", "the ant says no", 1), ("card_1", "<various>", 2),
     ]  # fmt: skip
-    assert Alert.objects.filter(closed_at=None).count() == len(found)
+    assert Alert.objects.filter(closed_at=None).count() == len(causes)
 
 
 def test_trend_is_kept_by_the_hour():

@@ -23,10 +23,10 @@ TASKS = 150
 SCHEDULERS = 4
 
 
-def alone(work, *given):
+def alone(work, *arguments):
     """Do `work` on a connection of this thread's own."""
     try:
-        return work(*given)
+        return work(*arguments)
     finally:
         connection.close()
 
@@ -37,8 +37,8 @@ def schedule(requests, turned):
     for start in range(0, len(requests), 9):
         batch = requests[start : start + 9]
         replies = [
-            reply_to(one, "rejected", code=codes[place % 3], message=f"card {one.step}")
-            for place, one in enumerate(batch)
+            reply_to(request, "rejected", code=codes[place % 3], message=f"card {request.step}")
+            for place, request in enumerate(batch)
         ]
         run_once("scheduler-x", [reply.dump() for reply in replies], ())
 
@@ -47,7 +47,7 @@ def all_recorded():
     """Record what came back, as another turn had a row that it needs."""
     DeadLetter.objects.update(retry_at=DatabaseNow())
     capture.return_due(TASKS)
-    messages = [one for one in queues.take(queues.SCHEDULER, TASKS) if one != queues.LOOK]
+    messages = [raw for raw in queues.take(queues.SCHEDULER, TASKS) if raw != queues.LOOK]
     run_once("scheduler-x", messages, ())
     return not messages and not DeadLetter.objects.exists()
 
@@ -82,18 +82,18 @@ def test_concurrent_failures_do_not_deadlock_and_count_once():
             pool.submit(alone, schedule, requests[n::SCHEDULERS], n % 2) for n in range(SCHEDULERS)
         ]
         try:
-            for one in schedulers:
-                one.result(60)
+            for future in schedulers:
+                future.result(60)
             wait_for(all_recorded, "what came back is recorded", 30)
         finally:
             over.set()
         resubmitted = others[2].result(30)
-        for one in others[:2]:
-            one.result(30)
+        for future in others[:2]:
+            future.result(30)
     aggregation.aggregate("supervisor-1")
     counts = Incident.objects.values_list("code", "failures", "tasks", "open_tasks")
     assert {code for code, *_ in counts} == set(CODES)
     assert sum(failures for _, failures, *_ in counts) == TASKS
     assert sum(open_tasks for *_, open_tasks in counts) == TASKS - resubmitted
     snapshot.fill(snapshot.prepare())
-    assert [one for one in runner.find() if one.invariant == 14] == []
+    assert [breach for breach in runner.find() if breach.invariant == 14] == []

@@ -237,9 +237,9 @@ class Tries:
         """Return how many effects of a task stand at the service, all keys together."""
         task = self.tasks[number].id
         entries = send(self.port, "GET", "/ledger?limit=1000")[1]["entries"]
-        made = [one for one in entries if (one["key"] or "").startswith(str(task))]
-        calls = sum(one["effect"] == "call" for one in made)
-        return calls - sum(one["effect"] == "void" for one in made)
+        made = [entry for entry in entries if (entry["key"] or "").startswith(str(task))]
+        calls = sum(entry["effect"] == "call" for entry in made)
+        return calls - sum(entry["effect"] == "void" for entry in made)
 
     def script(self):
         faults = []
@@ -357,8 +357,8 @@ class Tries:
 
     def steps(self):
         """Return the steps that do the work, in the order of their ends."""
-        found = {step.task_id: step for step in Step.objects.filter(direction="do")}
-        return [found[task] for task in self.order]
+        by_task = {step.task_id: step for step in Step.objects.filter(direction="do")}
+        return [by_task[task] for task in self.order]
 
 
 BELIEFS = {"processed": "done", True: "perhaps done", False: "not done"}

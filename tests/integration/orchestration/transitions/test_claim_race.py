@@ -22,8 +22,8 @@ def _pending():
 
 def race(how):
     """Let the schedulers claim all at once; return how often each step was claimed."""
-    given = [[f"scheduler-{number}", how] for number in range(SCHEDULERS)]
-    ended = processes("tests.integration.orchestration.transitions.claimer", given)
+    arguments = [[f"scheduler-{number}", how] for number in range(SCHEDULERS)]
+    ended = processes("tests.integration.orchestration.transitions.claimer", arguments)
     return Counter(int(line) for _, printed in ended for line in printed.split())
 
 

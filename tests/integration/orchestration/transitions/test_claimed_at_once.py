@@ -20,14 +20,16 @@ pytestmark = pytest.mark.django_db(transaction=True)
 def answer(*requests, outcome="done"):
     """Have a scheduler record replies and claim; return its statements."""
     with CaptureQueriesContext(connection) as seen:
-        scheduler.run_once("scheduler-1", [reply_to(one, outcome).dump() for one in requests], [])
+        scheduler.run_once(
+            "scheduler-1", [reply_to(request, outcome).dump() for request in requests], []
+        )
     return [query["sql"] for query in seen]
 
 
 def sent() -> list[Request]:
     """Return the requests in the agent's inbox."""
     raw = queues.connection().lrange(queues.inbox("greeter"), 0, -1)
-    return [Request.parse(one) for one in raw if one != queues.LOOK]
+    return [Request.parse(message) for message in raw if message != queues.LOOK]
 
 
 def released(statements) -> bool:
@@ -43,10 +45,10 @@ def test_successor_is_dispatched_without_a_write_that_makes_it_pending():
     assert (step.process_state, step.attempt, step.locked_by) == ("processing", 1, "scheduler-1")
     assert step.pending_since is not None
     assert step.dispatched_at == step.keyed_at >= step.pending_since
-    (one,) = sent()
-    assert (one.step, one.task, one.name, one.attempt) == (step.id, task.id, "again", 1)
-    assert (one.payload, one.key) == (step.request, step.key)
-    answer(one)
+    (again,) = sent()
+    assert (again.step, again.task, again.name, again.attempt) == (step.id, task.id, "again", 1)
+    assert (again.payload, again.key) == (step.request, step.key)
+    answer(again)
     task.refresh_from_db()
     assert task.state == "processed"
 

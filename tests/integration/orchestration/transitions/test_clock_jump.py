@@ -76,8 +76,8 @@ def known():
 
 def left(row, column):
     """Return the seconds until a time of a row, on the database's clock."""
-    found = type(row).objects.annotate(left=F(column) - DatabaseNow()).get(pk=row.pk)
-    return found.left.total_seconds()
+    annotated = type(row).objects.annotate(left=F(column) - DatabaseNow()).get(pk=row.pk)
+    return annotated.left.total_seconds()
 
 
 def near(seconds):
@@ -338,9 +338,9 @@ class TestSteps:
         assert not suspected(before)
 
     def now(self):
-        found = leader_election.acquire("supervisor-1")
-        assert found is not None
-        return found.at
+        leadership = leader_election.acquire("supervisor-1")
+        assert leadership is not None
+        return leadership.at
 
 
 class TestUndo:
@@ -593,14 +593,14 @@ class TestLocked:
     @pytest.mark.parametrize("seconds", [HOUR, -HOUR])
     def test_locked_step_moves_once_it_is_free_and_delays_no_other(self, seconds):
         watch = watching()
-        (one, other), before = self.two_in_flight(seconds)
+        (locked, other), before = self.two_in_flight(seconds)
         failing = step_of(new_task())
-        with held("step", id=one.id):
+        with held("step", id=locked.id):
             jumped(watch, seconds)
             watch.step(1.0)
             assert open_alerts() == ["system/clock_jumped"]
             assert left(other, "complete_by") == near(before[1])
-            assert left(one, "complete_by") == near(before[0] - seconds)
+            assert left(locked, "complete_by") == near(before[0] - seconds)
             Step.objects.filter(id=failing.id).update(
                 process_state="processing", complete_by=DatabaseNow()
             )
@@ -609,9 +609,9 @@ class TestLocked:
             assert JumpedTime.objects.exists()
         for moment in (4.0, 6.0, 8.0):
             watch.step(moment)
-            assert left(one, "complete_by") == near(before[0])
+            assert left(locked, "complete_by") == near(before[0])
             assert left(other, "complete_by") == near(before[1])
-        assert step_of(one.task).failure_count == 0
+        assert step_of(locked.task).failure_count == 0
         assert not JumpedTime.objects.exists()
 
     def test_unmoved_steps_neither_expire_nor_are_undone(self):

@@ -77,7 +77,7 @@ def turn(replies=(), look_at=("greeter",)):
 
 
 def inbox():
-    return [one for one in queues.take(queues.SCHEDULER, 500) if one != queues.LOOK]
+    return [message for message in queues.take(queues.SCHEDULER, 500) if message != queues.LOOK]
 
 
 def names(tasks):
@@ -196,7 +196,7 @@ class TestTasksInFlight:
             messages = come_back(request, conf.LOCKED_IMMEDIATE_RETURNS)
             assert claimed() == []
             scheduler.run_once("scheduler-1", messages, ())
-            assert [one.task for one in claimed()] == [other.id]
+            assert [request.task for request in claimed()] == [other.id]
 
     @pytest.mark.parametrize(("window", "isolated"), [(1, False), (1000, True)])
     def test_attempts_past_their_deadline_take_no_place(self, window, isolated):
@@ -207,7 +207,7 @@ class TestTasksInFlight:
         with held("task", "id = %s", str(task.id)):
             assert claimed() == []
             expire(request)
-            assert [one.task for one in claimed()] == [other.id]
+            assert [claim.task for claim in claimed()] == [other.id]
 
 
 def come_back(request, times):
@@ -298,10 +298,11 @@ class TestIncidentsAndAlerts:
         order = {task.id: task for task in mixed}
         with held(table, "true"), soon():
             turn(replies, [])
-            found = [
-                states(order[Step.objects.get(id=one.step).task_id])["hello"] for one in requests
+            outcomes = [
+                states(order[Step.objects.get(id=request.step).task_id])["hello"]
+                for request in requests
             ]
-            assert found == ["processing", "error", *["processed"] * 4]
+            assert outcomes == ["processing", "error", *["processed"] * 4]
         turn_of_what_came_back()
         assert Step.objects.filter(process_state="error").count() == 3
         counted = Alert.objects.filter(closed_at=None).values_list("count", flat=True)
@@ -311,7 +312,7 @@ class TestIncidentsAndAlerts:
     def test_a_failure_by_a_locked_cause_waits_in_the_sweep_alone(self, table):
         in_error()
         Incident.objects.update(outcome="unknown")  # distinguished by its fingerprint alone
-        one, two = new_task(), new_task()
+        first, second = new_task(), new_task()
         requests = claimed()
         record([reply_to(requests[0], "unknown"), reply_to(requests[1], "unknown", code="other")])
         sweep(LEADER)
@@ -327,7 +328,7 @@ class TestIncidentsAndAlerts:
         with held(table, f"{column} = %s", cause.id), soon():
             assert sweep(LEADER)["retried"] == 1
         assert sweep(LEADER)["retried"] == 1
-        assert {step_of(task).failure_count for task in (one, two)} == {2}
+        assert {step_of(task).failure_count for task in (first, second)} == {2}
 
 
 def expired(count):
@@ -466,13 +467,13 @@ class TestAlert:
             mine.execute("CREATE ROLE ordinary")
             try:
                 mine.execute("SET ROLE ordinary")
-                (found,) = sessions.blocking()
-                (trouble,) = sessions.blocked([found])
+                (session,) = sessions.blocking()
+                (trouble,) = sessions.blocked([session])
             finally:
                 mine.execute("RESET ROLE")
                 mine.execute("DROP ROLE ordinary")
-        assert (found.open_for, found.state, found.host) == (None, "", "")
-        assert f"User {found.user}" in trouble.detail
+        assert (session.open_for, session.state, session.host) == (None, "", "")
+        assert f"User {session.user}" in trouble.detail
         assert "pg_terminate_backend" in trouble.detail
         assert "SELECT 1" not in trouble.detail
 

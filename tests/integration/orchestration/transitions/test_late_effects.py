@@ -438,11 +438,13 @@ class TestWhatFollowsFromAnEffectThatShowsLate:
         record([reply_to(request)])
         known = {1, 2, 3, 5, 6, 7, 8, 9, 10, 12}
         assert not [
-            one for one in violations() if one.invariant in known or "calls it" in one.detail
+            breach
+            for breach in violations()
+            if breach.invariant in known or "calls it" in breach.detail
         ]
         record([reply_to(sent) for sent in claimed()])
         assert state(task) == "undone"
-        assert not [one for one in violations() if one.invariant in known]
+        assert not [breach for breach in violations() if breach.invariant in known]
 
     def test_other_steps_of_its_task_in_the_same_batch_keep_their_states(self):
         task = new_task(workflow="side_by_side")

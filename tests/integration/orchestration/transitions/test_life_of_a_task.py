@@ -105,7 +105,7 @@ def test_higher_priority_goes_first_then_age():
 class TestStepsThatGoAlone:
     """Those that have been silent for half of their chances: one of an agent's at once."""
 
-    def some(self, count):
+    def new_tasks(self, count):
         tasks = [new_task() for _ in range(count)]
         Step.objects.filter(task__in=tasks, name="hello").update(isolated=True)
         return tasks
@@ -113,35 +113,35 @@ class TestStepsThatGoAlone:
     def test_one_goes_at_once_beside_the_others_and_before_them(self):
         Policy.objects.filter(agent="greeter").update(window=2)
         other = new_task()
-        first, second = self.some(2)
-        one, beside = claimed()
-        assert [one.task, beside.task] == [first.id, other.id]
+        first, second = self.new_tasks(2)
+        urgent, beside = claimed()
+        assert [urgent.task, beside.task] == [first.id, other.id]
         record([reply_to(beside)])
         (beside,) = claimed()
         assert (beside.task, beside.name) == (other.id, "again")
-        record([reply_to(one)])
+        record([reply_to(urgent)])
         assert [request.task for request in claimed()] == [second.id]
 
     def test_they_wait_for_one_that_fell_silent_until_that_is_found_out(self):
-        first, second = self.some(2)
+        first, second = self.new_tasks(2)
         assert [request.task for request in claimed()] == [first.id]
         assert claimed() == []
         Step.objects.filter(task=first, name="hello").update(locked_by=None)  # as a sweep does
         assert [request.task for request in claimed()] == [second.id]
 
     def test_none_is_the_probe_while_there_is_another(self):
-        self.some(1)
+        self.new_tasks(1)
         other = new_task()
         Gate.objects.filter(agent="greeter").update(state="open", probe_at=DatabaseNow())
         assert [request.task for request in claimed()] == [other.id]
 
     def test_one_that_is_held_does_not_keep_the_next_waiting(self):
-        first, second = self.some(2)
+        first, second = self.new_tasks(2)
         hold(task=first.id, actor="olga", reason="wait")
         assert [request.task for request in claimed()] == [second.id]
 
     def test_a_resubmitted_one_has_all_its_chances_again(self):
-        step = in_error(self.some(1)[0])
+        step = in_error(self.new_tasks(1)[0])
         assert resubmit(step.id, attempt=1, actor="olga", reason="mended") is None
         step.refresh_from_db()
         assert (step.failure_count, step.isolated) == (0, False)
@@ -149,10 +149,10 @@ class TestStepsThatGoAlone:
 
 def test_held_agent_gets_no_requests_and_nothing_fails():
     task = new_task()
-    kept = hold(agent="greeter", actor="olga", reason="maintenance")
+    number = hold(agent="greeter", actor="olga", reason="maintenance")
     assert claimed() == []
     assert states(task)["hello"] == "pending"
-    assert release(kept.id, actor="olga", reason="done") is None
+    assert release(number.id, actor="olga", reason="done") is None
     assert len(claimed()) == 1
 
 

@@ -57,11 +57,11 @@ class Address(dict):
 @pytest.fixture
 def rows(monkeypatch):
     staff()
-    found = Rows()
+    address_rows = Rows()
     take_back = {"key": key("send"), "street": loaded("address", "street")}
     workflow = Workflow(
         name="post",
-        load=found.load,
+        load=address_rows.load,
         private=["address"],
         steps=[
             Declared(
@@ -77,7 +77,7 @@ def rows(monkeypatch):
     )  # fmt: skip
     assert own_problems(workflow) == []
     monkeypatch.setitem(registry.workflows, "post", workflow)
-    return found
+    return address_rows
 
 
 def posted(reference="1"):
@@ -159,14 +159,14 @@ def everything(task):
     """Return all that the state store holds of a task, as text."""
     tables = ("task", "step", "attempt", "event", "statusmessage")
     with connection.cursor() as cursor:
-        found = []
+        records = []
         for table in tables:
             which = "id" if table == "task" else "task_id"
             if table == "attempt":
                 which = "(SELECT task_id FROM orchestration_step s WHERE s.id = step_id)"
             cursor.execute(f"SELECT * FROM orchestration_{table} WHERE {which} = %s", [task.id])
-            found += cursor.fetchall()
-    return repr(found)
+            records += cursor.fetchall()
+    return repr(records)
 
 
 @pytest.mark.parametrize("by_hand", [False, True])
@@ -338,13 +338,13 @@ def test_application_loads_without_any_lock_of_the_engine(rows):
             cursor.execute(
                 "SELECT count(*) FROM pg_locks WHERE pid = pg_backend_pid() AND mode LIKE 'Row%%'"
             )
-            found.append(cursor.fetchone()[0])
+            locks.append(cursor.fetchone()[0])
 
-    found = []
+    locks = []
     rows["1"] = Address(look)
     posted()
     assert len(turn()) == 1
-    assert found == [0]
+    assert locks == [0]
 
 
 class TestTheShop:
@@ -398,15 +398,15 @@ def sent_to(agents):
     scheduler.run_once(
         "scheduler-1", queues.take(queues.SCHEDULER, conf.BATCH_SIZE, 0), set(agents)
     )
-    raw = [one for agent in agents for one in queues.take(agent, conf.BATCH_SIZE, 0)]
-    found = [json.loads(one) for one in raw]
-    return [one for one in found if "order" in one["payload"] or "payment" in one["payload"]]
+    raw = [message for agent in agents for message in queues.take(agent, conf.BATCH_SIZE, 0)]
+    requests = [json.loads(message) for message in raw]
+    return [sent for sent in requests if "order" in sent["payload"] or "payment" in sent["payload"]]
 
 
 def answer(sent, result, **fields):
     """Have a scheduler record the answer to a request."""
     known = {name: sent[name] for name in ("step", "task", "attempt", "generation", "dispatch")}
     request = type("Sent", (), known)
-    given = {"outcome": "done", "result": result, **fields}
-    reply = reply_to(request, given.pop("outcome"), **given)
+    reply_fields = {"outcome": "done", "result": result, **fields}
+    reply = reply_to(request, reply_fields.pop("outcome"), **reply_fields)
     scheduler.run_once("scheduler-1", [reply.dump()], set())

@@ -81,9 +81,9 @@ def task_of(**data) -> Task:
 
 
 def turn(replies=(), look_at=("greeter", LOCAL), by="scheduler-1"):
-    found = scheduler.run_once(by, [reply.dump() for reply in replies], look_at)
+    outcome = scheduler.run_once(by, [reply.dump() for reply in replies], look_at)
     scheduler._paused.clear()
-    return found
+    return outcome
 
 
 def answer(task, name="call", value=5):
@@ -172,8 +172,8 @@ class TestPositions:
 
     def test_owner_gets_messages_in_order_and_the_end_last(self, monkeypatch):
         steps = (local("one", of=[1]), local("two", "one", of=[result("one", "sum")]))
-        kept = Workflow(name="sums", steps=steps, owner_application="shop")
-        monkeypatch.setitem(registry.workflows, "sums", kept)
+        owned = Workflow(name="sums", steps=steps, owner_application="shop")
+        monkeypatch.setitem(registry.workflows, "sums", owned)
         task = task_of()
         turn()
         messages = StatusMessage.objects.filter(task=task).order_by("number")
@@ -336,7 +336,7 @@ class TestFailures:
     def test_it_is_an_error_with_an_alert_and_the_others_go_on(
         self, declare, function, code, message
     ):
-        declare(local("one", of=[1], a=field("a"), function=lambda given: by(given, function)))
+        declare(local("one", of=[1], a=field("a"), function=lambda payload: by(payload, function)))
         first, bad, last = task_of(a=1), task_of(a=0), task_of(a=1)
         turn()
         assert [state_of(task) for task in (first, bad, last)] == [
@@ -437,8 +437,8 @@ class TestAFailureOfAllComputing:
         assert states(task)["next"] == "processed"
 
 
-def by(given, function):
-    return add(given) if given["a"] else function(given)
+def by(payload, function):
+    return add(payload) if payload["a"] else function(payload)
 
 
 class TestMissingFunction:
@@ -481,8 +481,8 @@ class TestMissingFunction:
 
 def open_alerts() -> str:
     look(Debounce(), patience=3600)
-    found = Alert.objects.filter(closed_at=None, fingerprint__contains="computed")
-    return " ".join(found.values_list("fingerprint", flat=True))
+    alerts = Alert.objects.filter(closed_at=None, fingerprint__contains="computed")
+    return " ".join(alerts.values_list("fingerprint", flat=True))
 
 
 class TestPeople:
@@ -490,10 +490,10 @@ class TestPeople:
         declare(call("call"), local("next", "call", of=[1]))
         task = task_of()
         turn()
-        kept = hold(task=task.id, actor="ann", reason="wait")
+        hold_id = hold(task=task.id, actor="ann", reason="wait")
         answer(task)
-        assert step_of(task, "next").held_by == kept
-        release(kept.id, actor="ann", reason="go on")
+        assert step_of(task, "next").held_by == hold_id
+        release(hold_id.id, actor="ann", reason="go on")
         unpark()
         turn()
         assert state_of(task) == "processed"
@@ -501,23 +501,23 @@ class TestPeople:
     def test_global_hold_stops_local_steps(self, declare):
         declare(local("one", of=[1]))
         task = task_of()
-        kept = hold(actor="ann", reason="stop")
+        hold_id = hold(actor="ann", reason="stop")
         turn()
         assert states(task) == {"one": "pending"}
-        release(kept.id, actor="ann", reason="go on")
+        release(hold_id.id, actor="ann", reason="go on")
         turn()
         assert state_of(task) == "processed"
 
     def test_a_held_step_keeps_no_other_waiting(self, declare, monkeypatch):
         monkeypatch.setattr(conf, "BATCH_SIZE", 2)
         declare(local("one", of=[1]), name="held")
-        kept = [new_task(workflow="held", data={}) for _ in range(3)]
+        tasks = [new_task(workflow="held", data={}) for _ in range(3)]
         hold(workflow="held", step="one", actor="ann", reason="wrong")
         declare(local("one", of=[1]))
         task = task_of()
         turn()
         assert state_of(task) == "processed"
-        assert Step.objects.filter(task__in=kept, held_by__isnull=False).count() == 3
+        assert Step.objects.filter(task__in=tasks, held_by__isnull=False).count() == 3
 
     def test_undo_reverts_calls_and_keeps_local_results(self, declare):
         undone = Declared(
@@ -573,8 +573,8 @@ def test_those_that_failed_are_resubmitted_in_bulk(declare):
     turn()
     operation = drafted(tasks)
     ann = browser(person("ann", "operate", "resubmit", "bulk"))
-    found = page(ann.get(reverse("ops:operation", args=[operation.id])))
-    assert [NO_AGENT, "3"] in found.rows()
+    shown = page(ann.get(reverse("ops:operation", args=[operation.id])))
+    assert [NO_AGENT, "3"] in shown.rows()
     declare(local("one", of=[field("a")]))
     operation = running(tasks)
     advance(operation)
@@ -614,10 +614,10 @@ def test_turn_computes_until_its_budget_is_over(declare, monkeypatch):
 
     declare(local("add", function=slow))
     tasks = [task_of() for _ in range(12)]
-    found = turn()
+    outcome = turn()
     done = sum(states(task)["add"] == "processed" for task in tasks)
     assert 1 <= done < 12
-    assert LOCAL in found.more
+    assert LOCAL in outcome.more
     while LOCAL in turn().more:
         pass
     assert {states(task)["add"] for task in tasks} == {"processed"}

@@ -23,9 +23,9 @@ def calls(monkeypatch):
     """Declare a workflow whose two functions note what they are called with; return the notes."""
     seen = []
 
-    def note(given):
-        seen.append((given["task"], given["step"]))
-        if given["task"] < 0:
+    def note(payload):
+        seen.append((payload["task"], payload["step"]))
+        if payload["task"] < 0:
             raise ValueError("it is negative")
         return {"ok": True}
 
@@ -68,8 +68,8 @@ def test_step_whose_refusal_needs_a_locked_row_waits_alone(calls):
         cursor.execute("BEGIN")
         cursor.execute("SELECT 1 FROM orchestration_incident FOR UPDATE")
         again_in = scheduler.run_once("scheduler-1", [], {LOCAL}).again_in
-        found = dict(Task.objects.values_list("id", "state"))
-        assert (found[second.id], found[good.id]) == ("pending", "processed")
+        task_states = dict(Task.objects.values_list("id", "state"))
+        assert (task_states[second.id], task_states[good.id]) == ("pending", "processed")
         step = Step.objects.get(task=second, name="first")
         assert (step.process_state, step.attempt, step.locked_by) == ("pending", 0, None)
         assert again_in is not None

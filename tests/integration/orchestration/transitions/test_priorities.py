@@ -92,8 +92,8 @@ class TestSteps:
             Step.objects.filter(task=task, name="hello").update(pending_since=DatabaseNow() - age)
         stream(30)
         window(20)
-        found = {request.task for request in claimed()} & {task.id for task in old}
-        assert found == {task.id for task in oldest}
+        first = {request.task for request in claimed()} & {task.id for task in old}
+        assert first == {task.id for task in oldest}
 
     def test_a_full_line_of_one_priority_is_claimed_whole(self):
         """No place is left over where fewer than their share have waited for long."""
@@ -188,12 +188,12 @@ class TestInbox:
         with connection.cursor() as cursor:
             cursor.execute(BODY, ["orchestration_submit"])
             ((body,),) = cursor.fetchall()
-        given = "unnest(workflows, refs, data, reply_to, owners, priorities, keys)"
-        assert given in body
+        arrays = "unnest(workflows, refs, data, reply_to, owners, priorities, keys)"
+        assert arrays in body
         row = "ARRAY['greet'], ARRAY['z'], ARRAY['{}'::jsonb], ARRAY[''], ARRAY['']"
-        wanted = f"unnest({row}, %(priorities)s::smallint[], %(keys)s::text[])"
+        row_of_arrays = f"unnest({row}, %(priorities)s::smallint[], %(keys)s::text[])"
         (inserting,) = re.findall(r"INSERT.*", body, re.DOTALL)  # behind the look at who calls
-        nodes = plan(inserting.replace(given, wanted), {"priorities": [0], "keys": ["a"]})
+        nodes = plan(inserting.replace(arrays, row_of_arrays), {"priorities": [0], "keys": ["a"]})
         assert {"submission_due", "submission_key"} <= {name for _, name in nodes}
         read = [kind for kind, name in nodes if name and name.startswith("submission")]
         assert all("Index" in kind for kind in read)

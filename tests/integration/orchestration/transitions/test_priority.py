@@ -84,9 +84,9 @@ def test_page_changes_the_priority_and_history_records_user_and_reason():
     event = Event.objects.get(task=task, kind="priority")
     assert (event.actor, event.reason) == ("ann", "they called")
     assert event.detail == {"before": {"priority": 0}, "after": {"priority": 7}}
-    found = page(client.get(task_page))
-    assert found.only('[data-fact="priority"]').text == "7"
-    changed = found.section("h-events")
+    shown = page(client.get(task_page))
+    assert shown.only('[data-fact="priority"]').text == "7"
+    changed = shown.section("h-events")
     assert (changed.texts("del"), changed.texts("ins")) == (["0"], ["7"])
     assert page(client.get(reverse("ops:audit"))).all(f'a[href^="{task_page}"]')
 

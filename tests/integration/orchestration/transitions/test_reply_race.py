@@ -25,12 +25,12 @@ def test_accepted_reply_to_an_older_attempt_is_not_recorded(outcome):
     (request,) = claimed()
     raced = []
 
-    def race(execute, statement, *given):
+    def race(execute, statement, *rest):
         if f"EXECUTE {prepared(ENDED.statement).name}" in statement and not raced:
             with another() as cursor:
                 cursor.execute(NEXT_ATTEMPT, [request.step])
             raced.append(request.step)
-        return execute(statement, *given)
+        return execute(statement, *rest)
 
     with connection.execute_wrapper(race):
         scheduler.run_once("scheduler-1", [reply_to(request, outcome).dump()], [])

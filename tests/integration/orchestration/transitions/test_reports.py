@@ -29,9 +29,9 @@ def _staffed():
 def lines(caplog):
     """Return the lines about a task: their text, and what they are about."""
     return [
-        (one.levelname, one.getMessage(), one.reference, one.step, one.attempt)
-        for one in caplog.records
-        if hasattr(one, "reference")
+        (record.levelname, record.getMessage(), record.reference, record.step, record.attempt)
+        for record in caplog.records
+        if hasattr(record, "reference")
     ]
 
 
@@ -55,7 +55,7 @@ def test_error_says_its_code_and_not_the_partners_words(caplog):
 def test_undo_is_reported_without_its_reason(caplog):
     task = new_task()
     request_undo("greet", task.reference, actor="ada", reason=LETTER)
-    (line,) = [one for one in caplog.records if hasattr(one, "reference")]
+    (line,) = [record for record in caplog.records if hasattr(record, "reference")]
     assert (line.getMessage(), line.reference) == ("greet is undone", task.reference)
 
 

@@ -31,11 +31,11 @@ def test_another_scheduler_claims_between_the_record_and_the_claim():
     replies = [reply_to(requests[good.id]), reply_to(requests[bad.id], "rejected")]
     other: list[Request] = []
 
-    def race(execute, statement, *given):
+    def race(execute, statement, *rest):
         if f"EXECUTE {prepared(LOCK).name}" in statement and not other:
             # at the first statement of the claim's own transaction
             other.extend(at_once({"claim": lambda: claimed("scheduler-2")})["claim"])
-        return execute(statement, *given)
+        return execute(statement, *rest)
 
     with connection.execute_wrapper(race):
         scheduler.run_once("scheduler-1", [reply.dump() for reply in replies], [])

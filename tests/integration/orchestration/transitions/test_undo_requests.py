@@ -104,10 +104,10 @@ def test_concurrent_schedulers_begin_an_undo_once():
 def test_late_scheduler_finds_the_request_gone():
     """The second has read who is to be undone before the first began; the request is its guard."""
     task = failed()
-    found = requested_undos.requested_tasks(9)
+    tasks = requested_undos.requested_tasks(9)
     run = requested_undos.begin_requested
-    assert run(found).handled == 1
-    assert run(found).handled == 0
+    assert run(tasks).handled == 1
+    assert run(tasks).handled == 0
     assert undos(task) == 1
 
 

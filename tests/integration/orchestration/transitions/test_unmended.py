@@ -223,9 +223,9 @@ def test_task_within_its_correction_time_can_be_undone():
 
 def test_progress_has_the_correction_deadline_and_whether_undo_works():
     _, step = refused()
-    found = api.progress("party", "7")
-    assert found.undoable
-    assert [one.resolve_by for one in found.steps] == [None, step.resolve_by]
+    known = api.progress("party", "7")
+    assert known.undoable
+    assert [entry.resolve_by for entry in known.steps] == [None, step.resolve_by]
     Step.objects.filter(name="invite").update(irreversible="they have read it", undo_action="")
     assert not api.progress("party", "7").undoable
 

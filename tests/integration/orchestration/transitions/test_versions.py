@@ -50,12 +50,12 @@ def overtaken(step, act, change="attempt = attempt + 1"):
     """Act; before its first write another session changes the step. Return what was raised."""
     done = []
 
-    def race(execute, statement, *given):
+    def race(execute, statement, *rest):
         if WRITE.search(str(statement)) and not done:
             with another() as cursor:
                 cursor.execute(OVERTAKE.format(change), [step.id])
             done.append(step.id)
-        return execute(statement, *given)
+        return execute(statement, *rest)
 
     with pytest.raises(ConcurrentUpdate) as raised, connection.execute_wrapper(race):
         act()
@@ -194,12 +194,12 @@ def test_turn_that_was_overtaken_is_taken_anew():
     step = step_of(task, "again")
     done = []
 
-    def race(execute, statement, *given):
-        if "EXECUTE sas_update_step_" in statement and "scheduler-1" in str(given) and not done:
+    def race(execute, statement, *rest):
+        if "EXECUTE sas_update_step_" in statement and "scheduler-1" in str(rest) and not done:
             with another() as cursor:
                 cursor.execute(OVERTAKE.format("attempt = 3"), [step.id])
             done.append(step.id)
-        return execute(statement, *given)
+        return execute(statement, *rest)
 
     with connection.execute_wrapper(race):
         scheduler.run_once("scheduler-1", [reply_to(request).dump()], [])
@@ -222,12 +222,12 @@ def test_sweep_passes_over_what_was_overtaken_and_finds_it_again():
     record([reply_to(request, "transient")])
     done = []
 
-    def race(execute, statement, *given):
+    def race(execute, statement, *rest):
         if WRITE.search(str(statement)) and not done:
             with another() as cursor:
                 cursor.execute(OVERTAKE.format("generation = 2"), [request.step])
             done.append(request.step)
-        return execute(statement, *given)
+        return execute(statement, *rest)
 
     with connection.execute_wrapper(race):
         supervisor.sweep(LEADER)
