@@ -60,7 +60,7 @@ def test_odd_times_of_holds_stop_no_sweep_and_no_page(odd, column):
     sweep(LEADER)
     housekeeper.sweep(LEADER, Memory())
     releases = [f"holds/{number}/release/" for number in Hold.objects.values_list("id", flat=True)]
-    tasks = [f"tasks/{one}/" for one in (task.id, failed.task_id)]
+    tasks = [f"tasks/{key}/" for key in (task.id, failed.task_id)]
     pages = ("", "tasks/", "audit/", "agents/", "system/", "workflows/", "incidents/", "holds/new/")
     answers = {
         page: operator.get(f"/ops/{page}").status_code for page in (*pages, *tasks, *releases)

@@ -61,8 +61,8 @@ def refused(values):
 @pytest.mark.parametrize("values", VALUES, ids=str)
 def test_checks_refuse_what_the_database_refuses(values):
     agent = type("Dns", (Agent,), {"name": "dns", "policy": values})
-    found = [problem.text.partition(": ")[2] for problem in agents.problems(agent)]
-    assert sorted(found) == refused(values)
+    sentences = [problem.text.partition(": ")[2] for problem in agents.problems(agent)]
+    assert sorted(sentences) == refused(values)
 
 
 def test_values_are_of_both_kinds():

@@ -118,9 +118,9 @@ def test_a_step_that_is_held(scope, cause):
     }[scope]
     if cause:
         hold(actor="ann", reason="a test", cause=cause, **target)
-    kept = cause in {HoldCause.HAND, HoldCause.NO_WORKER}
-    assert held([step.id]) == ({step.id} if kept else set())
-    assert len(claimed()) == (0 if kept else 1)
+    is_held = cause in {HoldCause.HAND, HoldCause.NO_WORKER}
+    assert held([step.id]) == ({step.id} if is_held else set())
+    assert len(claimed()) == (0 if is_held else 1)
 
 
 @pytest.mark.parametrize("later", [False, True])
@@ -155,8 +155,8 @@ def test_turns_of_submissions(waiting, weights):
         )
         for number, (key, priority) in enumerate([*waiting, *posted])
     ]
-    for one in post[: len(waiting)]:
-        api.post([one])
+    for message in post[: len(waiting)]:
+        api.post([message])
     before = list(Submission.objects.values_list("priority", "fairness_key", "turn"))
     standings = {
         Line("", priority, key): Position(
@@ -169,10 +169,10 @@ def test_turns_of_submissions(waiting, weights):
     }
     api.post(post[len(waiting) :])
     turns = dict(Submission.objects.values_list("reference", "turn"))
-    given = [turns[one.reference] for one in post[len(waiting) :]]
-    wanted = give_turns([Arrival(Line("", priority, key)) for key, priority in posted], standings)
+    recorded = [turns[message.reference] for message in post[len(waiting) :]]
+    expected = give_turns([Arrival(Line("", priority, key)) for key, priority in posted], standings)
     now = {}  # where an empty line began: at the clock
-    for line, turn, other in zip(posted, given, wanted, strict=True):
+    for line, turn, other in zip(posted, recorded, expected, strict=True):
         empty = standings[Line("", line[1], line[0])].head is None
         shift = now.setdefault(line, turn - other) if empty else 0
         assert turn - other == shift

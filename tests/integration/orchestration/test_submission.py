@@ -34,10 +34,10 @@ def recording(monkeypatch):
     seen = []
 
     def record(batch):
-        for one in batch:
-            if one.data.get("bad"):
-                raise (one.data["bad"] == "bug" and KeyError("a mistake")) or Refused("it is bad")
-        seen.extend(one.reference for one in batch)
+        for row in batch:
+            if row.data.get("bad"):
+                raise (row.data["bad"] == "bug" and KeyError("a mistake")) or Refused("it is bad")
+        seen.extend(row.reference for row in batch)
 
     greet = registry.workflows["greet"]
     workflow = Workflow(name=greet.name, steps=greet.steps, record=record)
@@ -333,7 +333,7 @@ class TestManySubmissionsOfOneTransaction:
                 self.submit(*map(str, range(100)))
         finally:
             queues._connection.cache_clear()
-        assert len([one for one in caplog.records if "cannot ring" in one.message]) == 1
+        assert len([record for record in caplog.records if "cannot ring" in record.message]) == 1
         assert Submission.objects.count() == 100
 
     def test_ring_also_if_the_first_of_them_were_rolled_back(self):

@@ -23,8 +23,8 @@ def accepted(monkeypatch):
     """Have "greet" kept by the shop; return what its hook is called with, and what it raises."""
     calls, errors = [], []
 
-    def hook(some):
-        calls.extend(some)
+    def hook(batch):
+        calls.extend(batch)
         if errors:
             raise errors[0]
 
@@ -187,8 +187,8 @@ def test_keeper_gets_the_progress_with_each_message(accepted):
     task = new_task("7")
     run_to_end(task)
     messages = StatusMessage.objects.filter(reply_to="shop").order_by("id")
-    assert [one.number for one in messages] == [1, 2, 3]
-    assert [one.progress["state"] for one in messages] == ["pending", "processing", "processed"]
+    assert [sent.number for sent in messages] == [1, 2, 3]
+    assert [sent.progress["state"] for sent in messages] == ["pending", "processing", "processed"]
     known = api.progress("greet", "7")
     sent = api.Progress.from_json(messages[2].progress)
     assert sent == replace(known, data={})
@@ -208,7 +208,7 @@ def test_submission_that_becomes_no_task_is_reported(accepted, monkeypatch):
     submission.take(10)
     actions.close(actions.DeadLetterFilter(kind="submission"), by="olga", reason="no")
     messages = StatusMessage.objects.order_by("id")
-    assert [(one.reply_to, one.reference, one.number, one.kind) for one in messages] == [
+    assert [(sent.reply_to, sent.reference, sent.number, sent.kind) for sent in messages] == [
         ("shop", "7", 0, "set_aside"),
         ("shop", "7", 0, "closed"),
     ]
@@ -224,11 +224,11 @@ def test_request_set_aside_is_a_dead_letter(accepted):
     errors.append(api.Refused("not my note"))
     asked = ask_undo("7")
     task_requests.take(10)
-    wanted = actions.DeadLetterFilter(kind="request")
+    narrowing = actions.DeadLetterFilter(kind="request")
     assert actions.waiting(10) == 1
-    (letter,) = letters(wanted, personal=True).rows
+    (letter,) = letters(narrowing, personal=True).rows
     assert (letter.subject, letter.reason) == ("7: Undo the task", "not my note")
-    assert actions.close(wanted, by="olga", reason="they changed their mind again") == 1
+    assert actions.close(narrowing, by="olga", reason="they changed their mind again") == 1
     assert not Alert.objects.filter(closed_at=None, fingerprint="request/greet").exists()
     assert last_message().detail == {"request": str(asked), "refusal": "CLOSED"}
     assert last_message().task_id == task.id

@@ -74,7 +74,7 @@ def test_submit_takes_what_messages_take_and_no_more():
             api.submit("greet", reference="deep", data=deep)
     with pytest.raises(Invalid, match=r"at most 4,194,304 are kept"):
         api.submit("greet", reference="long", data={"name": "x" * MAX_KEPT})
-    assert [one.reference for one in Submission.objects.all()] == ["fits"]
+    assert [row.reference for row in Submission.objects.all()] == ["fits"]
 
 
 def test_request_takes_what_messages_take_and_no_more():
@@ -119,10 +119,10 @@ def test_unreadable_submission_is_set_aside_beside_others(no_door, operator, lev
     page = operator.get("/ops/dead-letters/")
     assert page.status_code == 200
     assert b"bad" in page.content
-    wanted = DeadLetterFilter(kind="submission", id=bad.id)
-    assert actions.retry(wanted, by="ann") == 1
+    narrowing = DeadLetterFilter(kind="submission", id=bad.id)
+    assert actions.retry(narrowing, by="ann") == 1
     assert submission.take(100) == 1
-    assert actions.close(wanted, by="ann", reason="no one can read it") == 1
+    assert actions.close(narrowing, by="ann", reason="no one can read it") == 1
     assert operator.get("/ops/dead-letters/?state=closed").status_code == 200
 
 
@@ -156,8 +156,8 @@ def test_unreadable_request_that_fails_is_listed_and_closed(no_door, operator):
     deepen(bad, "note", READ_BY_NOTHING)
     assert task_requests.take(10) == 1
     assert operator.get("/ops/dead-letters/").status_code == 200
-    wanted = DeadLetterFilter(kind="request", id=bad.id)
-    assert actions.close(wanted, by="ann", reason="no one can read it") == 1
+    narrowing = DeadLetterFilter(kind="request", id=bad.id)
+    assert actions.close(narrowing, by="ann", reason="no one can read it") == 1
 
 
 def test_unreadable_status_message_stops_no_other(operator):
@@ -173,7 +173,7 @@ def test_unreadable_status_message_stops_no_other(operator):
     ]
     deepen(messages[0], "detail", READ_BY_NOTHING)
     status_messages.deliver("shop", 10)
-    assert not StatusMessage.objects.filter(id__in=[one.id for one in messages[1:]]).exists()
+    assert not StatusMessage.objects.filter(id__in=[sent.id for sent in messages[1:]]).exists()
     StatusMessage.objects.filter(id=messages[0].id).update(reason="it failed")
     assert operator.get("/ops/dead-letters/").status_code == 200
 

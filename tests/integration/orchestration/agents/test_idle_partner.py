@@ -75,5 +75,5 @@ def test_connection_that_the_service_closed_while_idle_is_not_used(monkeypatch):
         finally:
             runtime.close()
     raw = queues.connection().lrange(queues.inbox(queues.SCHEDULER), 0, -1)
-    replies = [Reply.parse(one) for one in raw]
-    assert [(one.outcome, one.tries) for one in replies] == [("done", 1)] * 2
+    replies = [Reply.parse(message) for message in raw]
+    assert [(reply.outcome, reply.tries) for reply in replies] == [("done", 1)] * 2

@@ -109,7 +109,7 @@ class Load:
 
     def read(self):
         raw = queues.take(queues.SCHEDULER, 1000)
-        self.replies += [Reply.parse(one) for one in raw]
+        self.replies += [Reply.parse(message) for message in raw]
 
 
 @pytest.fixture(autouse=True)
@@ -129,16 +129,16 @@ def set_clock(monkeypatch):
 def test_failing_instance_steps_back_and_returns_once_healthy():
     load = Load()
     with at_work("clerk-1", "clerk-2", "clerk-3") as ((sick, *well), (its, *others)):
-        load.until(lambda: all(one.calls > 10 for one in (sick, *well)), "all have worked")
+        load.until(lambda: all(clerk.calls > 10 for clerk in (sick, *well)), "all have worked")
         sick.broken = True
         load.until(lambda: its.part.back_since, "it steps back")
-        before, calls = sick.calls, [one.calls for one in well]
+        before, calls = sick.calls, [clerk.calls for clerk in well]
         load.until(
-            lambda: all(one.calls > 50 + then for one, then in zip(well, calls, strict=True)),
+            lambda: all(clerk.calls > 50 + then for clerk, then in zip(well, calls, strict=True)),
             "others go on",
         )
         load.until(
-            lambda: INSTANCE_SICK in {one.code for one in load.replies}, "it has failed again"
+            lambda: INSTANCE_SICK in {reply.code for reply in load.replies}, "it has failed again"
         )
         assert sick.calls - before <= Clerk.slots + 3  # what it had begun, and probes
         assert all(runtime.part.back_since is None for runtime in others)
@@ -147,11 +147,11 @@ def test_failing_instance_steps_back_and_returns_once_healthy():
         calls = sick.calls
         load.until(lambda: sick.calls > calls + 10, "it works again")
         wait_for(lambda: load.read() or len(load.replies) == load.sent, "all is answered", 20)
-    assert Counter(one.step for one in load.replies) == Counter(range(1, load.sent + 1))
-    failed = [one for one in load.replies if one.outcome != "done"]
-    assert {one.by for one in failed} == {"clerk-1"}
-    marked = [one for one in failed if one.code == INSTANCE_SICK]
-    assert {(one.health, one.message) for one in marked} == {
+    assert Counter(reply.step for reply in load.replies) == Counter(range(1, load.sent + 1))
+    failed = [reply for reply in load.replies if reply.outcome != "done"]
+    assert {reply.by for reply in failed} == {"clerk-1"}
+    marked = [reply for reply in failed if reply.code == INSTANCE_SICK]
+    assert {(reply.health, reply.message) for reply in marked} == {
         ("nothing", "unreachable: no route to the service")
     }
 
@@ -194,10 +194,12 @@ def test_instance_takes_part_again_when_the_clock_was_set_back(set_clock):
 def test_no_instance_steps_back_where_all_fail_alike():
     load = Load()
     with at_work("clerk-1", "clerk-2") as (clerks, runtimes):
-        load.until(lambda: all(one.calls > 10 for one in clerks), "both have worked")
+        load.until(lambda: all(clerk.calls > 10 for clerk in clerks), "both have worked")
         for clerk in clerks:
             clerk.broken = True
-        load.until(lambda: sum(one.outcome != "done" for one in load.replies) > 100, "many fail")
+        load.until(
+            lambda: sum(reply.outcome != "done" for reply in load.replies) > 100, "many fail"
+        )
         assert [runtime.part.back_since for runtime in runtimes] == [None, None]
 
 
@@ -215,7 +217,7 @@ def test_last_instance_continues_though_it_fails(monkeypatch):
         load.until(lambda: its.part.back_since is None, "it takes part again")
         wait_for(lambda: not left(NAME), "all is taken", 20)
         wait_for(lambda: load.read() or len(load.replies) == load.sent, "all is answered", 20)
-    assert [one.code for one in load.replies if one.by == "clerk-1"][-1] == "unreachable"
+    assert [reply.code for reply in load.replies if reply.by == "clerk-1"][-1] == "unreachable"
 
 
 def test_single_active_instance_rings_another_after_a_failure():

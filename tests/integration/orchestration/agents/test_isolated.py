@@ -63,7 +63,7 @@ def service(tmp_path, monkeypatch):
 
 def standing(port) -> int:
     """Return how many effects stand at the service."""
-    effects = [one["effect"] for one in send(port, "GET", "/ledger?limit=1000")[1]["entries"]]
+    effects = [entry["effect"] for entry in send(port, "GET", "/ledger?limit=1000")[1]["entries"]]
     return effects.count("call") - effects.count("void")
 
 

@@ -84,11 +84,11 @@ def at_work():
 
 
 def post(*actions, timeout=60.0, first=1):
-    given = {"complete_by": clock.now() + 60, "call_timeout": timeout, "tries": 1}
+    fields = {"complete_by": clock.now() + 60, "call_timeout": timeout, "tries": 1}
     queues.ring(
         NAME,
         [
-            request(step=step, action=name, **given).dump()
+            request(step=step, action=name, **fields).dump()
             for step, name in enumerate(actions, start=first)
         ],
     )
@@ -111,7 +111,7 @@ def test_action_that_blocks_is_named_with_its_line(caplog):
     assert re.fullmatch(
         r"at agents/test_loop_watch.py:\d+: self.released.wait\(60\)", blocked.where
     )
-    (record,) = [one for one in caplog.records if one.name.endswith("loop_watch")]
+    (record,) = [record for record in caplog.records if record.name.endswith("loop_watch")]
     assert record.step == request(step=1).name
     assert "in block" in record.getMessage()
 

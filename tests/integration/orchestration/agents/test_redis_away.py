@@ -43,7 +43,7 @@ def post(**fields):
 
 def answered():
     raw = queues.connection().lrange(queues.inbox(queues.SCHEDULER), 0, -1)
-    return [Reply.parse(one).step for one in raw]
+    return [Reply.parse(message).step for message in raw]
 
 
 def test_worker_takes_new_requests_while_a_call_continues():

@@ -45,11 +45,11 @@ class Clerk(Agent):
 
 
 def post(count, action="wait"):
-    wanted = [
+    requests = [
         request(step=step, action=action, complete_by=clock.now() + 60, call_timeout=60.0).dump()
         for step in range(1, count + 1)
     ]
-    queues.ring(NAME, wanted)
+    queues.ring(NAME, requests)
 
 
 def answered():

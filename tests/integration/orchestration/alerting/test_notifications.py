@@ -30,8 +30,8 @@ SECRET = "a secret that is long enough"
 @pytest.fixture
 def receiver(settings):
     settings.WEBHOOKS_ALLOW_PRIVATE = True
-    with receiving() as one:
-        yield one
+    with receiving() as server:
+        yield server
 
 
 def by_mail(name="Ann", **fields):

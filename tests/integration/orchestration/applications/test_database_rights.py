@@ -22,8 +22,8 @@ APPLICATION = "greetings"
 @pytest.fixture
 def role(monkeypatch):
     """Make a role of the application that keeps the workflow "greet"."""
-    kept = replace(registry.workflows["greet"], owner_application=APPLICATION)
-    monkeypatch.setitem(registry.workflows, "greet", kept)
+    owned = replace(registry.workflows["greet"], owner_application=APPLICATION)
+    monkeypatch.setitem(registry.workflows, "greet", owned)
     monkeypatch.setitem(registry.receivers, APPLICATION, list)
     with connection.cursor() as cursor:
         cursor.execute(f"CREATE ROLE {ROLE}")  # with the test's transaction it is gone

@@ -34,8 +34,8 @@ SECRET = "a secret that is long enough"
 @pytest.fixture
 def receiver(settings):
     settings.WEBHOOKS_ALLOW_PRIVATE = True
-    with receiving() as one:
-        yield one
+    with receiving() as server:
+        yield server
 
 
 def application(receiver, name="till", **fields):
@@ -67,7 +67,7 @@ def test_messages_arrive_signed_and_in_order_and_are_deleted(receiver):
     task = new_task("7", reply_to="till")
     run_to_end(task)
     send_all()
-    assert [(one["number"], one["kind"], one["reference"]) for one in got(receiver)] == [
+    assert [(sent["number"], sent["kind"], sent["reference"]) for sent in got(receiver)] == [
         (1, "received", "7"),
         (2, "completed", "7"),
     ]
@@ -122,7 +122,7 @@ def test_later_message_never_overtakes_a_failed_one(receiver):
     for _ in range(3):
         let_pass()
         send_all()
-    received = [(one["reference"], one["number"]) for one in got(receiver)]
+    received = [(sent["reference"], sent["number"]) for sent in got(receiver)]
     assert [number for reference, number in received if reference == "1"] == [1, 1, 1, 2]
     ids = {headers["webhook-id"] for headers, body in receiver.got if b'"reference":"1"' in body}
     assert len(ids) == 2
@@ -185,7 +185,7 @@ def test_undelivered_message_is_given_up_after_a_day_and_can_be_resent(receiver)
     assert actions.retry(DeadLetterFilter(kind=Kind.STATUS, name="till"), by="olga") == 1
     assert not Alert.objects.filter(closed_at=None).exists()
     send_all()
-    assert [one["number"] for one in got(receiver)][-2:] == [2, 1]
+    assert [sent["number"] for sent in got(receiver)][-2:] == [2, 1]
     assert not StatusMessage.objects.exists()
 
 

@@ -35,13 +35,13 @@ def test_status_messages_of_a_task_are_in_order(delivered):
     resubmit(step.id, attempt=step.attempt, actor="olga", reason="mended")
     run_to_end(task)
     assert status_messages.deliver("shop", 100) == 4
-    assert [(one.number, one.kind) for one in delivered] == [
+    assert [(message.number, message.kind) for message in delivered] == [
         (1, "received"),
         (2, "action_needed"),
         (3, "resumed"),
         (4, "completed"),
     ]
-    assert {one.reference for one in delivered} == {"7"}
+    assert {message.reference for message in delivered} == {"7"}
     assert not StatusMessage.objects.exists()
     assert status_messages.deliver("shop", 100) == 0
 
@@ -53,10 +53,10 @@ def failing(monkeypatch):
     monkeypatch.setattr(status_messages, "_paused", Pauses())
 
     def receiver(messages):
-        for one in messages:
-            if error := errors.get(one.reference):
+        for message in messages:
+            if error := errors.get(message.reference):
                 raise error
-        delivered.extend((one.reference, one.number) for one in messages)
+        delivered.extend((message.reference, message.number) for message in messages)
 
     monkeypatch.setitem(registry.receivers, "shop", receiver)
     return delivered, errors

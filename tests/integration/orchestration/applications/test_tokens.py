@@ -104,13 +104,13 @@ def test_subscriber_of_steps_gets_each_step_before_the_end(till):
     loud = new_task(reply_to="till")
     for task in (quiet, loud):
         run_to_end(task)
-    assert sorted(one for one in messages_to() if one[1] != "step") == [
+    assert sorted(message for message in messages_to() if message[1] != "step") == [
         (1, "received", ""),
         (1, "received", ""),
         (2, "completed", ""),
         (loud.steps.count() + 2, "completed", ""),
     ]
-    steps = [one for one in messages_to() if one[1] == "step"]
+    steps = [message for message in messages_to() if message[1] == "step"]
     assert [number for number, *_ in steps] == list(range(2, loud.steps.count() + 2))
     assert {name for *_, name in steps} == set(loud.steps.values_list("name", flat=True))
 
@@ -218,8 +218,8 @@ def test_command_manages_tokens():
     assert Application.objects.get(name="store").secret == pushed["secret"]
     made = command("token", "till", "--label", "x", "--scope", "status:read", "--days", "3")
     assert tokens.authenticate(made["token"]).name == "till"
-    assert [one["label"] for one in command("tokens", "till")] == ["x"]
-    assert [one["name"] for one in command("list")] == ["shop", "store", "till"]
+    assert [token["label"] for token in command("tokens", "till")] == ["x"]
+    assert [application["name"] for application in command("list")] == ["shop", "store", "till"]
     command("off", "till")
     assert tokens.authenticate(made["token"]) is None
     command("on", "till")

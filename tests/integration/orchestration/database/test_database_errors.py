@@ -103,9 +103,9 @@ class SchedulerTurn(Part):
         jobs.schedule()
 
     def is_done(self):
-        found = Attempt.objects.filter(step__task__in=self.tasks)
-        assert found.count() in {0, COUNT}  # all, and each once
-        return found.count() == COUNT
+        attempts = Attempt.objects.filter(step__task__in=self.tasks)
+        assert attempts.count() in {0, COUNT}  # all, and each once
+        return attempts.count() == COUNT
 
 
 class Sweep(Part):
@@ -174,9 +174,9 @@ class BulkOperation(Part):
         advance(self.operation)
 
     def is_done(self):
-        found = items(self.operation)
-        assert found in ({"waiting": COUNT}, {"fixed": COUNT})
-        return "fixed" in found
+        states = items(self.operation)
+        assert states in ({"waiting": COUNT}, {"fixed": COUNT})
+        return "fixed" in states
 
 
 class ChangeRequest(Part):
@@ -242,8 +242,8 @@ def documented():
 @pytest.mark.parametrize("part", PARTS)
 def test_database_errors_have_their_documented_effect(part):
     its = PARTS[part]()
-    found = {code: its.outcome(code) for code in CODES}
-    assert found == documented()[part]
+    outcomes = {code: its.outcome(code) for code in CODES}
+    assert outcomes == documented()[part]
     nothing_is_blamed()
 
 

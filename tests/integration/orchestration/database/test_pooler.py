@@ -69,7 +69,7 @@ def role():
 
 
 def test_role_without_time_outs_is_named_in_a_sentence(pooler, caplog):
-    assert [one.split()[0] for one in session.missing(connection)] == [
+    assert [sentence.split()[0] for sentence in session.missing(connection)] == [
         name for name in session.SETTINGS if name.endswith("timeout")
     ]
     look = session.Look()
@@ -83,17 +83,17 @@ def test_role_with_its_settings_lacks_nothing(role, pooler):
     assert session.missing(connection) == []
     sql.run("ALTER ROLE postgres SET default_transaction_isolation = 'serializable'", {})
     pooler.execute("RECONNECT", "pgbouncer")
-    assert ["serializable" in one for one in session.missing(connection)] == [True]
+    assert ["serializable" in sentence for sentence in session.missing(connection)] == [True]
 
 
 def test_audit_in_slices_leaves_no_table_on_any_session(pooler, monkeypatch):
     monkeypatch.setattr(snapshot, "SLICE", 2)
     tasks = [new_task() for _ in range(5)]
-    found = runner.run("ada", ledgers=False)
-    assert (found.tasks, found.violations) == (5, [])
+    result = runner.run("ada", ledgers=False)
+    assert (result.tasks, result.violations) == (5, [])
     Step.objects.filter(task__in=[tasks[0], tasks[4]]).update(failure_count=3)
-    found = runner.run("ada", ledgers=False)
-    wrong = {violation.reference for violation in found.violations}
+    result = runner.run("ada", ledgers=False)
+    wrong = {violation.reference for violation in result.violations}
     assert wrong == {tasks[0].reference, tasks[4].reference}  # of the first slice and the last
     assert sql.run(TEMPORARY, {}) == []
 

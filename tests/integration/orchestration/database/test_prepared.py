@@ -16,8 +16,8 @@ COMPOSED = SQL("SHOW enable_sort")
 COUNT = "SELECT reference, %(given)s::text FROM orchestration_task WHERE reference = ANY(%(names)s)"
 
 
-def found(*names, given="x"):
-    return prepared.run(COUNT, {"names": list(names), "given": given})
+def count(*names, text="x"):
+    return prepared.run(COUNT, {"names": list(names), "given": text})
 
 
 def prepared_here() -> set[str]:
@@ -31,7 +31,7 @@ def prepared_here() -> set[str]:
 def test_statement_is_prepared_once_and_sent_in_one_round_trip():
     new_task(reference="r1")
     with CaptureQueriesContext(connection) as seen:
-        assert found("r1", "r2") == found("r1") == [("r1", "x")]
+        assert count("r1", "r2") == count("r1") == [("r1", "x")]
     assert ["PREPARE" in query["sql"] for query in seen] == [True, False]
     assert prepared.statement(COUNT).name in prepared_here()
 
@@ -40,7 +40,7 @@ def test_statement_is_prepared_once_and_sent_in_one_round_trip():
 @pytest.mark.parametrize("text", ['"', "\\", "{}", "a,b", "NULL", "", "it's 100 %", "Größe\n文字"])
 def test_texts_arrive_as_they_are(text):
     new_task(reference="r1")
-    assert found("r1", text, given=text) == [("r1", text)]
+    assert count("r1", text, text=text) == [("r1", text)]
     with connection.cursor() as cursor:
         for texts in ([text, None], [text], ["x", text, text]):
             cursor.execute("SELECT %s::text[]", [prepared.sql.as_array(texts)])
@@ -49,12 +49,12 @@ def test_texts_arrive_as_they_are(text):
 
 @pytest.mark.django_db(transaction=True)
 def test_what_the_server_has_forgotten_is_prepared_anew():
-    found("r1")
+    count("r1")
     with connection.cursor() as cursor:
         cursor.execute("DEALLOCATE ALL")  # as a pooler's reset does
     with pytest.raises(Error, match="does not exist"):
-        found("r1")
-    assert found("r1") == []
+        count("r1")
+    assert count("r1") == []
 
 
 @pytest.mark.django_db(transaction=True)
@@ -74,9 +74,9 @@ def test_plan_whose_result_a_migration_changed_is_made_anew():
 
 @pytest.mark.django_db(transaction=True)
 def test_new_connection_prepares_for_itself():
-    found("r1")
+    count("r1")
     connection.close()
-    assert found("r1") == []
+    assert count("r1") == []
     assert prepared_here() == {prepared.statement(COUNT).name}
 
 
@@ -85,7 +85,7 @@ def test_behind_a_transaction_pooler_nothing_is_prepared(monkeypatch):
     monkeypatch.setitem(connection.settings_dict, "DISABLE_SERVER_SIDE_CURSORS", True)
     connection.close()
     task = new_task(reference="r1")
-    assert found("r1") == [("r1", "x")]
+    assert count("r1") == [("r1", "x")]
     assert len(prepared.run(STEPS, {"tasks": [str(task.id)]})) == 2
     assert prepared_here() == set()
 

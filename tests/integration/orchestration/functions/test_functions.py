@@ -106,7 +106,7 @@ def test_idempotent_function_is_called_again_after_an_exception(run):
     run.finish()
     result.refresh()
     assert (result.status, result.return_value, result.attempts) == (SUCCESSFUL, "done", 3)
-    assert [one.exception_class for one in result.errors] == [OSError, SystemExit]
+    assert [error.exception_class for error in result.errors] == [OSError, SystemExit]
 
 
 def test_function_may_say_that_it_did_nothing(run):
@@ -114,7 +114,7 @@ def test_function_may_say_that_it_did_nothing(run):
     run.finish()
     result.refresh()
     assert result.return_value == {"attempt": 3, "id": result.id}
-    assert [one.exception_class for one in result.errors] == [api.Transient] * 2
+    assert [error.exception_class for error in result.errors] == [api.Transient] * 2
 
 
 def test_function_may_refuse(run):

@@ -42,8 +42,8 @@ def test_from_the_start_to_the_true_end():
     advance(operation)
     requests = []
     answer(
-        lambda one: (
-            requests.append(one) or reply_to(one, "rejected" if len(requests) == 1 else "done")
+        lambda sent: (
+            requests.append(sent) or reply_to(sent, "rejected" if len(requests) == 1 else "done")
         )
     )
     advance(operation)
@@ -79,11 +79,9 @@ def test_in_words():
 
 
 def test_a_task_and_a_sample():
-    one, two = failed(2)
-    start(
-        "resubmit", "--task", str(one.id), "--task", str(two.id), "--sample", "1", "--reason", "x"
-    )
-    assert OperationItem.objects.get().task == one
+    a, b = failed(2)
+    start("resubmit", "--task", str(a.id), "--task", str(b.id), "--sample", "1", "--reason", "x")
+    assert OperationItem.objects.get().task == a
 
 
 def test_pause_resume_abort():

@@ -85,7 +85,7 @@ def _result(out):
 
 def blamed():
     rows = type("Rows", (), {"ledger": {"greeter": list(Greeter.entries)}})
-    return {(one.invariant, one.problem) for one in violations(rows)}
+    return {(breach.invariant, breach.problem) for breach in violations(rows)}
 
 
 def test_step_done_since_is_repeated_under_its_key():
@@ -124,8 +124,8 @@ def test_task_undone_since_is_undone_with_all_that_was_done():
     did(task)
     did(task, "again")
     did(task, "again", direction="undo", kind="none")
-    code, found = reconcile("--act")
-    assert (code, found["undone"]) == (0, [str(task.id)])
+    code, report = reconcile("--act")
+    assert (code, report["undone"]) == (0, [str(task.id)])
     (settled,) = claimed()
     assert (settled.key, settled.mode) == (f"{task.id}:hello:do:1", "settle")
     record([reply_to(settled)])
@@ -144,10 +144,10 @@ def test_lost_task_is_taken_back_once_and_raises_an_alert():
     did(lost)
     did(lost, "again")
     did(old)  # removed long ago, and not lost
-    code, found = reconcile()
-    assert (code, [task["id"] for task in found["lost"]]) == (1, [str(lost)])
+    code, report = reconcile()
+    assert (code, [task["id"] for task in report["lost"]]) == (1, [str(lost)])
     assert reconcile("--act")[0] == 0
-    undone = [one.key for one in Greeter.entries if one.kind == "undo"]
+    undone = [entry.key for entry in Greeter.entries if entry.kind == "undo"]
     assert undone == [f"{lost}:again:undo:1", f"{lost}:hello:undo:1"]
     assert Alert.objects.get().fingerprint == f"late_effect/{lost}/lost"
     assert reconcile("--act")[0] == 0
@@ -169,7 +169,7 @@ def test_undo_by_result_takes_it_from_the_ledger(monkeypatch, result):
     monkeypatch.setitem(registry.workflows, "by_result", undo_workflows.WORKFLOWS["by_result"])
     did(time_ordered_id(), "room", result=result)
     assert reconcile("--act")[0] == 0
-    undone = [one.detail for one in Greeter.entries if one.kind == "undo"]
+    undone = [entry.detail for entry in Greeter.entries if entry.kind == "undo"]
     assert undone == ([result] if result else [])
     assert ("What stays: room" in Alert.objects.get().detail) == (result is None)
 
@@ -177,9 +177,9 @@ def test_undo_by_result_takes_it_from_the_ledger(monkeypatch, result):
 def test_what_cannot_be_taken_back_is_left_and_tried_again():
     did(lost := time_ordered_id())
     Greeter.down = True
-    code, found = reconcile("--act")
+    code, report = reconcile("--act")
     assert code == 1
-    assert "it is down" in found["left"][0]
+    assert "it is down" in report["left"][0]
     assert Alert.objects.get().severity == "critical"
     Greeter.down = False
     assert reconcile("--act")[0] == 0
@@ -201,8 +201,8 @@ def test_submission_that_is_here_again_gets_its_tasks_id():
 def test_steps_of_an_agent_without_a_ledger_are_in_doubt(monkeypatch):
     monkeypatch.setattr(Greeter, "ledger", Agent.ledger)
     task = new_task("7")
-    code, found = reconcile("--act")
-    assert (code, found["unlisted"]) == (0, ["greeter"])
+    code, report = reconcile("--act")
+    assert (code, report["unlisted"]) == (0, ["greeter"])
     assert set(Step.objects.filter(task=task).values_list("in_doubt", flat=True)) == {True}
     assert states(task) == {"hello": "pending", "again": "waiting"}
 

@@ -38,8 +38,8 @@ def test_task_is_named_by_its_id_or_its_reference():
 
 def test_wait_fails_with_the_reason_if_the_task_is_in_error():
     step = in_error()
-    wanted = rf"task {step.task_id} is in error: step {step.id}, hello, "
-    with pytest.raises(CommandError, match=wanted):
+    reason = rf"task {step.task_id} is in error: step {step.id}, hello, "
+    with pytest.raises(CommandError, match=reason):
         tasks("wait", "greet", step.task.reference)
     tasks("done", step.id, "--reason", "by phone", "--result", '{"id": "by-hand"}')
     with pytest.raises(CommandError, match="not come to its end"):

@@ -128,9 +128,9 @@ def read_by(statement, parameters, off=("seqscan", "bitmapscan")) -> int:
         for way in off:
             cursor.execute(f"SET LOCAL enable_{way} = off")
         cursor.execute(f"EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) {statement}", parameters)
-        ((found,),) = cursor.fetchall()
+        ((plans,),) = cursor.fetchall()
         transaction.set_rollback(True)
-    return found[0]["Plan"]["Shared Hit Blocks"] + found[0]["Plan"]["Shared Read Blocks"]
+    return plans[0]["Plan"]["Shared Hit Blocks"] + plans[0]["Plan"]["Shared Read Blocks"]
 
 
 def read_by_sweep() -> dict[str, int]:
@@ -189,8 +189,8 @@ def test_sweep_reads_few_pages_once_it_has_marks(statistics, marks, monkeypatch)
     monkeypatch.setattr(AGENTS, "in_use", True)
     monkeypatch.setattr(PROCESSING, "in_use", True)
     for _ in range(3):
-        found = read_by_sweep()
-    assert {name for name, pages in found.items() if pages > MANY} == set()
+        pages_read = read_by_sweep()
+    assert {name for name, pages in pages_read.items() if pages > MANY} == set()
     assert {name for name, pages in without.items() if pages < MANY} == {"undeclared"}
 
 
@@ -285,13 +285,13 @@ def test_nothing_is_asked_where_looks_are_cheap(django_assert_num_queries, monke
 
 
 def test_mark_follows_what_was_found_some_time_ago():
-    one = _Known(costly=True)
+    known = _Known(costly=True)
     for second in range(4):
-        one.add(Mark(turn=second), NOW, float(second))
-    assert one.used == Mark(turn=2)
-    one.add(Mark(turn=1), NOW, 4.0)  # one that was committed late
-    assert one.used == Mark(turn=1)
-    one.add(Mark(turn=5), NOW, 4.0 + low_water.LAG_S / 2)
-    assert one.used == Mark(turn=3)
-    one.costly = False
-    assert one.used is None
+        known.add(Mark(turn=second), NOW, float(second))
+    assert known.used == Mark(turn=2)
+    known.add(Mark(turn=1), NOW, 4.0)  # one that was committed late
+    assert known.used == Mark(turn=1)
+    known.add(Mark(turn=5), NOW, 4.0 + low_water.LAG_S / 2)
+    assert known.used == Mark(turn=3)
+    known.costly = False
+    assert known.used is None

@@ -60,8 +60,8 @@ class TestView:
         (request,) = claimed("scheduler-8")
         record([reply_to(request, "rejected")])
         assert records(task)[1] == ("order-7", "again", None, False, "Error", 0)
-        found = StateStore.objects.get(task_id=task.id, step="again")
-        assert (found.workflow, found.agent, found.attempt) == ("greet", "greeter", 1)
+        record_ = StateStore.objects.get(task_id=task.id, step="again")
+        assert (record_.workflow, record_.agent, record_.attempt) == ("greet", "greeter", 1)
 
     def test_step_done_by_hand_or_cancelled_counts_as_processed(self):
         task = new_task()
@@ -69,10 +69,10 @@ class TestView:
         record([reply_to(request, "rejected")])
         done_by_hand(request.step, attempt=1, actor="ann", reason="called", result={"id": "g"})
         undo(task.id, actor="ann", reason="not wanted")
-        found = dict(
+        by_step = dict(
             StateStore.objects.filter(task_id=task.id, direction="do").values_list("step", "state")
         )
-        assert found == {"hello": "skipped", "again": "cancelled"}
+        assert by_step == {"hello": "skipped", "again": "cancelled"}
         assert words_of(task)["hello do"] == words_of(task)["again do"] == "Processed"
         assert "hello undo" in words_of(task)
 
@@ -87,7 +87,7 @@ def _some_of_each():
         ("other", "done"),
     ):
         task = new_task(name)
-        (request,) = [one for one in claimed() if one.task == task.id] or claimed()
+        (request,) = [request_ for request_ in claimed() if request_.task == task.id] or claimed()
         record([reply_to(request, outcome)])
         if name == "order-hand":
             done_by_hand(request.step, attempt=1, actor="ann", reason="called", result={"id": "g"})
@@ -100,9 +100,9 @@ def client():
     return browser(person("ada", "view_statestore", is_staff=True))
 
 
-def listed(client, **wanted) -> set[tuple[str, str]]:
+def listed(client, **query) -> set[tuple[str, str]]:
     """Return the records that the admin lists: OrderID and step."""
-    answer = client.get(LIST, wanted)
+    answer = client.get(LIST, query)
     assert answer.status_code == 200
     return {(row.order_id, row.step) for row in answer.context["cl"].result_list}
 
@@ -130,19 +130,19 @@ class TestAdmin:
         assert listed(client, workflow="process_order") == set()
 
     def test_record_names_its_order_and_links_to_its_task(self, client):
-        found = StateStore.objects.get(order_id="order-error", step="hello")
+        row = StateStore.objects.get(order_id="order-error", step="hello")
         table = page(client.get(LIST, {"q": "order-error"})).only("#result_list")
-        task = reverse("ops:task", args=[found.task_id])
+        task = reverse("ops:task", args=[row.task_id])
         assert task in {link["href"] for link in table.all("a[href]")}
         names = {"OrderID", "LockedBy", "CompleteBy", "ProcessState", "FailureCount"}
         assert names <= set(table.texts("th"))
-        one = page(client.get(reverse("admin:orchestration_statestore_change", args=[found.id])))
-        assert one.only(".field-process_state").only(".readonly").text == "Error"
+        shown = page(client.get(reverse("admin:orchestration_statestore_change", args=[row.id])))
+        assert shown.only(".field-process_state").only(".readonly").text == "Error"
 
     def test_record_is_read_only(self, client):
         root = browser(person("root", is_staff=True, is_superuser=True))
-        found = StateStore.objects.first()
-        change = reverse("admin:orchestration_statestore_change", args=[found.id])
+        row = StateStore.objects.first()
+        change = reverse("admin:orchestration_statestore_change", args=[row.id])
         assert root.post(change, {"failure_count": 7}).status_code == 403
         assert root.get(reverse("admin:orchestration_statestore_add")).status_code == 403
 
@@ -151,29 +151,29 @@ class TestAdmin:
 
     def test_few_of_many_come_from_an_index_and_many_are_not_counted(self, client):
         many()
-        for wanted, index in (
+        for query, index in (
             ({"q": "order-e"}, "task_by_reference"),
             ({"process_state": "Error"}, "step_errors|step_in_error|step_of_incident"),
             ({"process_state": "Processing"}, "step_expiry|step_in_flight"),
             ({"process_state": "Pending"}, "task_by_state"),
         ):
-            statements = asked(client, **wanted)
+            statements = asked(client, **query)
             assert len(statements) == 2  # how many, and which
             for statement in statements:
                 plan = explained(statement.replace("%", "%%"), [], off=(), measured=True)
                 used = {node["Index Name"] for node in plan if "Index Name" in node}
-                assert used & set(index.split("|")), (wanted, used)
+                assert used & set(index.split("|")), (query, used)
                 assert "Seq Scan" not in {node["Node Type"] for node in plan}
-        for wanted in ({}, {"process_state": "Processed"}, {"agent": "greeter"}):
-            limits = [re.findall(r"LIMIT (\d+)", one) for one in asked(client, **wanted)]
-            assert limits == [["10000"], ["50"]], wanted
+        for query in ({}, {"process_state": "Processed"}, {"agent": "greeter"}):
+            limits = [re.findall(r"LIMIT (\d+)", statement) for statement in asked(client, **query)]
+            assert limits == [["10000"], ["50"]], query
 
 
-def asked(client, **wanted) -> list[str]:
+def asked(client, **query) -> list[str]:
     """Return the statements by which the admin lists records."""
     with CaptureQueriesContext(connection) as seen:
-        listed(client, **wanted)
-    return [one["sql"] for one in seen if "orchestration_statestore" in one["sql"]]
+        listed(client, **query)
+    return [entry["sql"] for entry in seen if "orchestration_statestore" in entry["sql"]]
 
 
 def many() -> None:
@@ -196,6 +196,6 @@ def many() -> None:
 
 
 def run_to_end_of(task):
-    while requests := [one for one in claimed() if one.task == task.id]:
+    while requests := [request for request in claimed() if request.task == task.id]:
         record([reply_to(request) for request in requests])
     return task

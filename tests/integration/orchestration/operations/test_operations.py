@@ -274,17 +274,19 @@ class TestChangedMeanwhile:
     def test_item_processed_meanwhile_is_skipped_with_the_reason(self):
         tasks = failed(4)
         operation = running(tasks)
-        one, two, three, _ = (task.steps.get(name="hello") for task in tasks)
-        assert resubmit(one.id, attempt=1, actor="bob", reason="now") is None
-        assert done_by_hand(two.id, attempt=1, actor="bob", reason="ok", result={"id": "1"}) is None
-        assert resubmit(three.id, attempt=1, actor="bob", reason="now") is None
+        first, second, third, _ = (task.steps.get(name="hello") for task in tasks)
+        assert resubmit(first.id, attempt=1, actor="bob", reason="now") is None
+        assert (
+            done_by_hand(second.id, attempt=1, actor="bob", reason="ok", result={"id": "1"}) is None
+        )
+        assert resubmit(third.id, attempt=1, actor="bob", reason="now") is None
         answer(lambda request: reply_to(request, "rejected", code="no_route"))
         advance(operation)
         advance(operation)
-        found = dict(operation.item_set.values_list("step", "reason"))
-        assert found[one.id] == Refusal.OTHER_ATTEMPT.value
-        assert found[two.id] == Refusal.NOT_IN_ERROR.value
-        assert found[three.id] == Refusal.OTHER_ATTEMPT.value
+        reasons = dict(operation.item_set.values_list("step", "reason"))
+        assert reasons[first.id] == Refusal.OTHER_ATTEMPT.value
+        assert reasons[second.id] == Refusal.NOT_IN_ERROR.value
+        assert reasons[third.id] == Refusal.OTHER_ATTEMPT.value
         assert states(operation) == {"skipped": 3, "sent": 1}
 
     def test_task_undone_meanwhile_is_skipped(self):
@@ -299,7 +301,7 @@ class TestChangedMeanwhile:
     def test_undo_covers_only_the_previewed_steps(self):
         live, done = new_task(), new_task()
         operation = running([live, done], "undo")
-        (request,) = [one for one in claimed() if one.task == done.id]
+        (request,) = [claim for claim in claimed() if claim.task == done.id]
         record([reply_to(request)])
         run_to_end(done)
         assert done.state == "processed"
@@ -424,7 +426,7 @@ class TestOtherActs:
         advance(operation)
         assert ended(operation) == ("ended", "2 submitted for undo: 2 undone")
         events = Event.objects.filter(kind="undo", operation=operation).order_by("task_id")
-        assert [(one.detail["forced"], one.detail["standing"]) for one in events] == [
+        assert [(event.detail["forced"], event.detail["standing"]) for event in events] == [
             (True, ["again"]),
             (False, []),
         ]
@@ -444,8 +446,8 @@ class TestOtherActs:
         word = {"actor": who("ann"), "reason": "it is recalled", "rate": 20.0}
         for forced in (True, False):
             seen = drafted(tasks, "undo", forced=forced)
-            meant = chosen(tasks, forced=not forced)
-            assert confirm(seen.id, meant, **word) is Refusal.CHANGED
+            choice = chosen(tasks, forced=not forced)
+            assert confirm(seen.id, choice, **word) is Refusal.CHANGED
         assert not Event.objects.filter(kind="bulk").exists()
 
     def test_only_an_undo_can_be_forced(self):

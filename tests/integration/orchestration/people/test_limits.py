@@ -104,8 +104,8 @@ def test_operation_of_the_former_release_goes_by_name():
     assert approve(operation.id, actor=Person.of(bob)) is None
 
 
-@pytest.mark.parametrize(("ever_set", "wanted"), [(False, 1_000_000), (True, None)])
-def test_migration_sets_the_sum_only_where_no_admin_ever_did(ever_set, wanted):
+@pytest.mark.parametrize(("ever_set", "expected"), [(False, 1_000_000), (True, None)])
+def test_migration_sets_the_sum_only_where_no_admin_ever_did(ever_set, expected):
     policy = SupervisorPolicy.objects.get()
     SupervisorPolicy.history.all().delete()
     if ever_set:
@@ -116,4 +116,4 @@ def test_migration_sets_the_sum_only_where_no_admin_ever_did(ever_set, wanted):
     with connection.cursor() as cursor:
         cursor.execute(SUM)
     policy.refresh_from_db()
-    assert policy.approve_sum == wanted
+    assert policy.approve_sum == expected

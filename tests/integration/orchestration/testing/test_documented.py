@@ -35,7 +35,7 @@ class FakeAirline(BaseHTTPRequestHandler):
         key, holds = self.headers["Idempotency-Key"], self.server.holds
         status, answer = 200, {"id": key}
         if self.path == "/releases":
-            holds[:] = [one for one in holds if one != body["key"]]
+            holds[:] = [held for held in holds if held != body["key"]]
         elif body["flight"] == "none":
             status, answer = 400, {"error": {"code": "unknown_flight"}}
         elif key not in holds:

@@ -76,7 +76,7 @@ def test_tries_within_an_attempt_take_outcomes_and_no_time(run, greet):
     run.policy("greeter", tries=3)
     run.script("greeter.greet", transient(), transient(), GREETED)
     run.go()
-    assert [one.attempt for one in greet.calls()] == [1, 1, 1, 1]
+    assert [call.attempt for call in greet.calls()] == [1, 1, 1, 1]
     assert greet.state == "processed"
 
 
@@ -85,7 +85,7 @@ def test_effect_of_a_call_in_doubt_stands_and_a_repeat_gets_it(run, greet):
     run.finish()
     # the greeter declares no shape of its results, so the result is empty
     assert (greet.steps["hello"], greet.result("hello")) == ("processed", {})
-    assert [one.step for one in greet.calls()] == ["hello", "hello"]
+    assert [call.step for call in greet.calls()] == ["hello", "hello"]
 
 
 def test_refusal_is_an_error_and_a_resubmission_has_another_key(run, greet):
@@ -127,7 +127,7 @@ def test_threshold_of_failures_ends_in_an_error(run, greet):
     run.policy("greeter", failure_threshold=3)
     run.script("greeter.greet", transient("down"))
     run.finish()
-    assert [one.at for one in greet.calls()] == [0.0, 1.0, 3.0]
+    assert [call.at for call in greet.calls()] == [0.0, 1.0, 3.0]
     assert (greet.state, greet.step("hello").error_code) == ("error", "down")
     assert Alert.objects.filter(closed_at=None).count() >= 1
 
@@ -139,9 +139,9 @@ def test_undo_takes_back_in_the_reverse_order(run, greet):
     assert greet.state == "undone"
     assert greet.undone == ["again", "hello"]
     taken_back = run.calls("greeter.take_back")
-    assert [one.direction for one in taken_back] == ["undo", "undo"]
+    assert [call.direction for call in taken_back] == ["undo", "undo"]
     hello, again = run.calls("greeter.greet")
-    assert [one.payload["key"] for one in taken_back] == [again.key, hello.key]
+    assert [call.payload["key"] for call in taken_back] == [again.key, hello.key]
 
 
 def test_failed_undo_is_repeated_before_the_next(run, greet):
@@ -152,7 +152,7 @@ def test_failed_undo_is_repeated_before_the_next(run, greet):
     assert (greet.state, greet.undone) == ("undoing", [])
     run.finish()
     assert greet.undone == ["again", "hello"]
-    assert [one.step for one in run.calls("greeter.take_back")] == ["again", "again", "hello"]
+    assert [call.step for call in run.calls("greeter.take_back")] == ["again", "again", "hello"]
 
 
 def test_script_of_one_task_leaves_others_alone(run, greet):

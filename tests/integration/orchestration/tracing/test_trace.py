@@ -129,16 +129,16 @@ def test_trace_of_an_order_is_one_tree_from_the_click_to_the_partners_call(
         assert span.attributes["sas.outcome"] == "done"
         assert span.attributes["sas.key"].startswith(f"{task.id}:{span.attributes['sas.step']}:do:")
         assert span.attributes["sas.worker"].startswith(span.attributes["sas.agent"] + "@")
-        (work,) = [one for one in spans if one.parent == span.id]
+        (work,) = [child for child in spans if child.parent == span.id]
         assert work.name.startswith(span.attributes["sas.agent"] + ".")
-        calls = [one for one in spans if one.parent == work.id]
-        failed = [one.attributes["http.response.status_code"] for one in calls if one.failed]
+        calls = [child for child in spans if child.parent == work.id]
+        failed = [call.attributes["http.response.status_code"] for call in calls if call.failed]
         authorizes = span.name.startswith("authorize_payment")
         assert (len(calls), len(failed)) == ((2, 1) if authorizes else (1, 0))
     # each partner got the id of the span of its call
     calls = {span.id for span in spans if span.kind == 3}
-    got = [re.fullmatch(r"00-(\w{32})-(\w{16})-01", one) for one in partners]
-    mine = [one[2] for one in got if one[1] == ids.trace_id(order)]  # the letter has its own trace
+    got = [re.fullmatch(r"00-(\w{32})-(\w{16})-01", header) for header in partners]
+    mine = [hit[2] for hit in got if hit[1] == ids.trace_id(order)]  # the letter has its own trace
     assert sorted(mine) == sorted(calls)
     # nothing in it, or in the log, is what the customer wrote
     text = repr(spans) + "".join(map(log.formatter("json").format, caplog.records))

@@ -44,8 +44,8 @@ def serves(*names):
     """Wait until workers of these queues, and no others, have reported themselves; return them."""
 
     def seen():
-        found = {worker.queue: worker for worker in Worker.objects.all()}
-        return found if found.keys() == set(names) else None
+        workers = {worker.queue: worker for worker in Worker.objects.all()}
+        return workers if workers.keys() == set(names) else None
 
     return wait_for(seen, f"{names} are served")
 
@@ -58,11 +58,11 @@ def answered(running, seconds=15):
 class TestOneProcess:
     def test_counts_as_an_instance_of_each_queue(self):
         with process(*MANAGE, "work", *HOSTED, "greeter") as running:
-            found = serves(*HOSTED)
-            assert {worker.pid for worker in found.values()} == {running.pid}
-            ends = {worker.instance.rpartition("@")[2] for worker in found.values()}
+            workers = serves(*HOSTED)
+            assert {worker.pid for worker in workers.values()} == {running.pid}
+            ends = {worker.instance.rpartition("@")[2] for worker in workers.values()}
             assert len(ends) == 1
-            assert {worker.instance.split("@")[0] for worker in found.values()} == set(HOSTED)
+            assert {worker.instance.split("@")[0] for worker in workers.values()} == set(HOSTED)
 
     def test_claims_while_its_agent_waits_and_ends_with_what_is_at_hand(self):
         answers = threading.Event()
@@ -118,7 +118,7 @@ class TestOneProcess:
 
 
 @pytest.mark.parametrize(
-    ("given", "words"),
+    ("arguments", "words"),
     [
         (["schedular"], "there is no queue 'schedular'; did you mean 'scheduler'?"),
         (["scheduler", "paymnt"], "there is no queue 'paymnt'; did you mean 'payment'?"),
@@ -129,9 +129,9 @@ class TestOneProcess:
         (["--all", "--but", *queue_names.declared()], "--but leaves no queue to serve"),
     ],
 )
-def test_invalid_configuration_is_refused_before_the_start(given, words):
+def test_invalid_configuration_is_refused_before_the_start(arguments, words):
     with pytest.raises(CommandError, match=words.replace("?", r"\?")):
-        call_command("work", *given)
+        call_command("work", *arguments)
     assert not Worker.objects.exists()
 
 
@@ -162,7 +162,7 @@ class TestTheCommandsOfRQ:
     """They precede our `work` in every guide to RQ, and would run any job of a queue."""
 
     @pytest.mark.parametrize(
-        ("given", "served"),
+        ("arguments", "served"),
         [
             (["rqworker", "scheduler"], "scheduler"),
             (["rqworker", "reports", "payment", "scheduler"], "scheduler payment"),
@@ -170,9 +170,9 @@ class TestTheCommandsOfRQ:
             (["rqscheduler", "--queue", "greeter"], "greeter"),
         ],
     )
-    def test_are_refused_on_the_engines_queues(self, given, served):
+    def test_are_refused_on_the_engines_queues(self, arguments, served):
         ended = subprocess.run(
-            [*MANAGE, *given],
+            [*MANAGE, *arguments],
             env={**os.environ, "DJANGO_SETTINGS_MODULE": "tests.settings"},
             check=False,
             capture_output=True,

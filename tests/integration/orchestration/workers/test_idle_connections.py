@@ -57,8 +57,8 @@ def only_waiting():
     """Return whether each client of Redis but this one waits for a doorbell, the others being closed."""
     redis = queues.connection()
     mine = str(redis.client_id())
-    clients = [one for one in redis.client_list() if one["id"] != mine]
-    return all("b" in one["flags"] for one in clients)
+    clients = [other for other in redis.client_list() if other["id"] != mine]
+    return all("b" in other["flags"] for other in clients)
 
 
 def close_idle_sessions():
@@ -111,7 +111,7 @@ def test_job_that_loses_redis_leaves_the_doorbell_free(caplog):
     redis = queues.connection()
 
     def cut():
-        wait_for(lambda: "blmpop" in {one["cmd"] for one in redis.client_list()}, "it waits", 10)
+        wait_for(lambda: "blmpop" in {peer["cmd"] for peer in redis.client_list()}, "it waits", 10)
         redis.client_kill_filter(_type="normal", skipme=True)
 
     queues.ring("greeter")

@@ -74,7 +74,7 @@ def answers(client):
 
 
 def refused(server):
-    return [(one["username"], one["reason"], one["object"]) for one in server.root.acl_log()]
+    return [(line["username"], line["reason"], line["object"]) for line in server.root.acl_log()]
 
 
 def test_each_kind_of_process_does_its_work_with_its_rights(server):
@@ -192,6 +192,6 @@ def may(server, user, command):
 
 
 def test_sentinels_may_promote_a_server_and_read_nothing(server):
-    assert [one for one in OF_A_SENTINEL if not may(server, "sentinel", one)] == []
+    assert [command for command in OF_A_SENTINEL if not may(server, "sentinel", command)] == []
     for user in ("sentinel", "replica"):
-        assert [one for one in OF_NONE if may(server, user, one)] == []
+        assert [command for command in OF_NONE if may(server, user, command)] == []

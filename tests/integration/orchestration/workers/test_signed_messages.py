@@ -116,8 +116,8 @@ def test_reply_that_was_kept_is_signed_when_it_returns():
     capture.store(queues.SCHEDULER, reply_to(request).dump(), ValueError("x"), returned=0)
     DeadLetter.objects.update(retry_at="2020-01-01T00:00:00Z")
     capture.return_due(10)
-    (found, *_) = queues.take(queues.SCHEDULER, 10)
-    assert b'"returned":1' in found
+    (message, *_) = queues.take(queues.SCHEDULER, 10)
+    assert b'"returned":1' in message
     assert signing.refused(queues.SCHEDULER) is None
 
 

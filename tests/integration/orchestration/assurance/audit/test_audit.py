@@ -51,12 +51,12 @@ def rows():
 
 
 def blamed(rows=None):
-    return {(one.invariant, one.reference) for one in violations(rows)}
+    return {(breach.invariant, breach.reference) for breach in violations(rows)}
 
 
 def troubles(reference):
     """Return how many times invariant 12 is violated for `reference`."""
-    return sum((one.invariant, one.reference) == (12, reference) for one in violations())
+    return sum((breach.invariant, breach.reference) == (12, reference) for breach in violations())
 
 
 STEP = "UPDATE orchestration_step s SET {} FROM orchestration_task t WHERE t.id = s.task_id AND t.reference = %(order)s AND s.name = '{}' AND s.direction = '{}'"  # noqa: E501
@@ -342,7 +342,7 @@ def test_incident_with_wrong_counts_is_found(rows, statement):
 
 
 def entry_of(rows, agent, order, kind):
-    (entry,) = [one for one in rows.ledger[agent] if one.reference == order and one.kind == kind]
+    (entry,) = [row for row in rows.ledger[agent] if row.reference == order and row.kind == kind]
     return entry
 
 
@@ -570,7 +570,7 @@ def test_task_in_error_has_no_finding_before_and_after_its_undo():
 
 def test_task_changed_after_the_ledgers_were_read_is_not_compared(rows):
     order = rows.orders["processed"]
-    rows.ledger["payment"] = [one for one in rows.ledger["payment"] if one.reference != order]
+    rows.ledger["payment"] = [entry for entry in rows.ledger["payment"] if entry.reference != order]
     Task.objects.filter(reference=order).update(ended_at=timezone.now() + timedelta(seconds=5))
     assert blamed(rows) == set()
 
@@ -594,7 +594,7 @@ class TestRun:
         assert ended.value.code == 1
         printed = json.loads(out.getvalue())
         assert printed["tasks"] == 1
-        assert {(one["invariant"], one["reference"]) for one in printed["violations"]} == {
+        assert {(breach["invariant"], breach["reference"]) for breach in printed["violations"]} == {
             (9, task.reference)
         }
         assert AuditRun.objects.latest("id").violations == printed["violations"]

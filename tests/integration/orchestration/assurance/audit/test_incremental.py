@@ -34,8 +34,8 @@ def rows():
     return made
 
 
-def found(result):
-    return {(one.invariant, one.reference) for one in result.violations}
+def blamed(result):
+    return {(breach.invariant, breach.reference) for breach in result.violations}
 
 
 def audited(ago=timedelta(hours=2), **fields):
@@ -66,7 +66,7 @@ class TestByItself:
         Event.objects.create(task=task, kind="retry", actor="someone")
         result = runner.run(runner.HOURLY)
         assert result.tasks == 2  # the one that waits, and the one that changed
-        assert found(result) == {(9, changed)}
+        assert blamed(result) == {(9, changed)}
         run = AuditRun.objects.get(by=runner.HOURLY)
         assert run.since < timezone.now() - timedelta(hours=2)
 
@@ -76,13 +76,13 @@ class TestByItself:
         Step.objects.filter(process_state="error").update(resolve_by=late)
         result = runner.run(runner.HOURLY)
         assert result.tasks == 2  # with the one that waits
-        assert {invariant for invariant, _ in found(result)} == {1}
+        assert {invariant for invariant, _ in blamed(result)} == {1}
 
     def test_whole_run_finds_what_nothing_shows_as_changed(self, rows):
         audited(timedelta(days=2))
         (old, *_) = _processed()
         break_one(old)
-        assert found(runner.run(runner.HOURLY)) == {(9, old)}
+        assert blamed(runner.run(runner.HOURLY)) == {(9, old)}
 
     def test_next_run_begins_where_the_last_one_that_ended_began(self, rows):
         audited(timedelta(hours=2))
@@ -113,7 +113,7 @@ class TestByItself:
         report = lambda _: open_between.append(connection.in_atomic_block)  # noqa: E731
         result = runner.run("ann", ledgers=False, report=report)
         assert result.tasks == 20
-        assert found(result) == {(9, old)}
+        assert blamed(result) == {(9, old)}
         assert open_between == [False] * 8
 
     def test_slices_find_steps_and_attempts_without_owner(self, rows, monkeypatch):
@@ -128,7 +128,7 @@ class TestByItself:
             ((step,),) = cursor.fetchall()
             cursor.execute("SET session_replication_role = origin")
         result = runner.run("ann", ledgers=False)
-        assert (2, f"step {step}") in found(result)
+        assert (2, f"step {step}") in blamed(result)
 
     def test_whole_run_that_did_not_end_is_repeated_within_the_hour(self, rows):
         audited(timedelta(minutes=30), ended_at=None)

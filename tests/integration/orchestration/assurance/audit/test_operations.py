@@ -52,7 +52,7 @@ def test_operation_run_by_the_engine_has_no_findings(operation):
 )
 def test_operation_with_wrong_counts_is_found(operation, statement):
     plant(statement)
-    named = {(one.invariant, one.reference) for one in violations()}
+    named = {(breach.invariant, breach.reference) for breach in violations()}
     assert named == {(13, f"operation {operation.id}")}
 
 
@@ -65,4 +65,6 @@ def test_item_with_a_wrong_result_is_found(state):
     assert violations() == []
     ended = "clock_timestamp()" if state == "fixed" else "NULL"
     plant(ITEM.format(f"state = '{state}', ended_at = {ended}"))
-    assert {(one.invariant, one.reference) for one in violations()} == {(13, task.reference)}
+    assert {(breach.invariant, breach.reference) for breach in violations()} == {
+        (13, task.reference)
+    }

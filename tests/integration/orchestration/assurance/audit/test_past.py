@@ -39,7 +39,7 @@ def audit():
 
 
 def missed(violations):
-    return [one for one in violations if MISSED in one.problem]
+    return [breach for breach in violations if MISSED in breach.problem]
 
 
 def test_run_waits_for_the_sweep_that_moves_the_deadlines():
@@ -80,5 +80,5 @@ def test_message_is_not_as_old_as_the_clock_went_forward(jump, count):
     )
     if jump:
         ClockJump.objects.create(seconds=jump, by="supervisor-1")
-    undelivered = [one for one in audit() if "has not been delivered" in one.problem]
+    undelivered = [breach for breach in audit() if "has not been delivered" in breach.problem]
     assert len(undelivered) == count

@@ -32,8 +32,8 @@ def anew(function):
         return pool.submit(run).result()
 
 
-def found(subject, facts):
-    return {one.id.partition(".")[2] for one in subject.judge(facts)}
+def names_of(subject, facts):
+    return {message.id.partition(".")[2] for message in subject.judge(facts)}
 
 
 @contextmanager
@@ -82,7 +82,7 @@ def altered(change, back):
 def test_database_with_a_wrong_setting(change, back, check):
     with altered(change, back):
         facts = anew(database.gather)
-    assert found(database.subject, facts) == AS_TESTED | ({check} if check else set())
+    assert names_of(database.subject, facts) == AS_TESTED | ({check} if check else set())
     assert abs(facts.clock_ahead) < 1
 
 
@@ -98,13 +98,13 @@ def test_database_whose_commits_are_not_written_at_once():
 
 def test_redis_with_wrong_settings():
     client = queues.connection()
-    assert found(redis.subject, redis.gather()) == set()
+    assert names_of(redis.subject, redis.gather()) == set()
     client.config_set("maxmemory-policy", "allkeys-lru")
     client.config_set("maxmemory", str(client.info()["used_memory"] + 1000))
     try:
-        assert found(redis.subject, redis.gather()) == {"eviction", "memory"}
+        assert names_of(redis.subject, redis.gather()) == {"eviction", "memory"}
         client.config_set("timeout", 60)
-        assert "idle_connections" in found(redis.subject, redis.gather())
+        assert "idle_connections" in names_of(redis.subject, redis.gather())
     finally:
         client.config_set("timeout", 0)
         client.config_set("maxmemory", "0")
@@ -112,7 +112,7 @@ def test_redis_with_wrong_settings():
 
 
 def test_redis_that_hangs(hanging_redis):
-    assert [one.id for one in redis.subject.examine()] == ["redis.unreachable"]
+    assert [message.id for message in redis.subject.examine()] == ["redis.unreachable"]
 
 
 def test_processes_that_are_missing():
@@ -120,12 +120,12 @@ def test_processes_that_are_missing():
     assert len(facts.unserved) == facts.queues
     assert facts.leaderless == ["supervisor", "housekeeper"]
     staffed()
-    assert found(processes.subject, processes.gather()) == set()
+    assert names_of(processes.subject, processes.gather()) == set()
     Worker.objects.filter(queue="audit").delete()
     Worker.objects.filter(queue="alerts").update(clock_offset=60)
     facts = processes.gather()
     assert facts.unserved == ["audit"]
-    assert found(processes.subject, facts) == {"workers", "clocks"}
+    assert names_of(processes.subject, facts) == {"workers", "clocks"}
 
 
 def test_doctor_reports_findings_of_engine_and_project():
@@ -134,8 +134,8 @@ def test_doctor_reports_findings_of_engine_and_project():
         call_command("doctor", "--json", "--seconds", "60", stdout=out)
     assert ended.value.code == 1
     findings = json.loads(out.getvalue())["findings"]
-    ids = {one["id"] for one in findings}
+    ids = {finding["id"] for finding in findings}
     assert {"database.durability", "processes.leader", "settings.environment"} <= ids
-    assert not {one for one in ids if one.endswith(".failed")}
+    assert not {name for name in ids if name.endswith(".failed")}
     assert {"level", "problem", "remedy"} <= findings[0].keys()
     assert findings[0]["level"] == "error"

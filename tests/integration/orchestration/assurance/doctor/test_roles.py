@@ -18,8 +18,8 @@ ROLE, APPLICATION = "greeter_web", "greetings"
 @pytest.fixture(autouse=True)
 def _role(monkeypatch):
     """Make a role of the application that keeps the workflow "greet"."""
-    kept = replace(registry.workflows["greet"], owner_application=APPLICATION)
-    monkeypatch.setitem(registry.workflows, "greet", kept)
+    owned = replace(registry.workflows["greet"], owner_application=APPLICATION)
+    monkeypatch.setitem(registry.workflows, "greet", owned)
     execute(f"CREATE ROLE {ROLE}")
     call_command("grant_application", ROLE, APPLICATION)
 
@@ -29,12 +29,12 @@ def execute(statement):
         cursor.execute(statement)
 
 
-def found():
-    return {one.id for one in roles.subject.examine()}
+def findings():
+    return {message.id for message in roles.subject.examine()}
 
 
 def test_role_of_an_application_is_sound():
-    assert found() == set()
+    assert findings() == set()
 
 
 def test_role_without_an_application():
@@ -48,25 +48,25 @@ def test_role_without_an_application():
 
 def test_role_that_may_call_and_is_of_no_application():
     ApplicationRole.objects.all().delete()
-    assert found() == {"roles.unnamed"}
+    assert findings() == {"roles.unnamed"}
 
 
 def test_role_that_may_write_the_tables_needs_no_application():
     ApplicationRole.objects.all().delete()
     execute(f"GRANT INSERT ON orchestration_task TO {ROLE}")
-    assert found() == set()
+    assert findings() == set()
 
 
 def test_application_that_keeps_other_workflows_now():
     ApplicationRole.objects.update(workflows=["greet", "gone"])
-    assert found() == {"roles.workflows"}
+    assert findings() == {"roles.workflows"}
     ApplicationRole.objects.update(workflows=[])
-    assert found() == {"roles.workflows"}
+    assert findings() == {"roles.workflows"}
 
 
 def test_application_that_is_gone():
     ApplicationRole.objects.update(application="gone")
-    assert found() == {"roles.applications"}
+    assert findings() == {"roles.applications"}
 
 
 def test_role_that_is_gone():
@@ -74,9 +74,9 @@ def test_role_that_is_gone():
         execute(f"REVOKE ALL ON FUNCTION {function} FROM {ROLE}")
     execute(f"DROP OWNED BY {ROLE}")
     execute(f"DROP ROLE {ROLE}")
-    assert found() == {"roles.gone"}
+    assert findings() == {"roles.gone"}
 
 
 def test_role_whose_rights_are_gone():
     execute(f"REVOKE ALL ON FUNCTION orchestration_request FROM {ROLE}")
-    assert found() == {"roles.rights"}
+    assert findings() == {"roles.rights"}

@@ -33,7 +33,7 @@ ROOT = Path(__file__).parents[5]
 
 def everything():
     """Return each task as the line that an archive would have of it."""
-    tasks = [str(one) for one in Task.objects.values_list("id", flat=True)]
+    tasks = [str(key) for key in Task.objects.values_list("id", flat=True)]
     return dict(lines.write(tasks, lines.shape()))
 
 
@@ -73,8 +73,8 @@ class TestFiles:
         assert RemovedTask.objects.count() == 18
         assert violations(made) == []
         manifest = json.loads((tmp_path / MANIFEST).read_text())
-        assert [one["tasks"] for one in manifest["files"]] == [7, 7, 4]
-        assert sum(one["rows"]["orchestration_attempt"] for one in manifest["files"]) > 18
+        assert [file["tasks"] for file in manifest["files"]] == [7, 7, 4]
+        assert sum(file["rows"]["orchestration_attempt"] for file in manifest["files"]) > 18
         assert "18 tasks" in command("--restore", tmp_path)
         assert everything() == before
         assert RemovedTask.objects.count() == 0
@@ -95,7 +95,7 @@ class TestFiles:
         rows()
         AttemptEvidence.objects.all().delete()
         before = everything()
-        older = [one for one in lines.TABLES if one.name != "orchestration_attemptevidence"]
+        older = [table for table in lines.TABLES if table.name != "orchestration_attemptevidence"]
         with monkeypatch.context() as then:
             for module in (lines, archive):
                 then.setattr(module, "TABLES", older)
@@ -162,7 +162,7 @@ def test_killed_process_loses_no_task_and_keeps_none_twice(tmp_path, point):
     assert (Task.objects.count() == 2) == removed
     command("--before", "2100-01-01", tmp_path)
     manifest = json.loads((tmp_path / MANIFEST).read_text())
-    assert [one["removed"] for one in manifest["files"]] == [True]
+    assert [file["removed"] for file in manifest["files"]] == [True]
     assert Task.objects.count() == 2
     command("--restore", tmp_path)
     assert everything() == before

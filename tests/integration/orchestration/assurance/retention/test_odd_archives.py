@@ -41,7 +41,7 @@ def ended():
 
 
 def everything():
-    tasks = [str(one) for one in Task.objects.values_list("id", flat=True)]
+    tasks = [str(key) for key in Task.objects.values_list("id", flat=True)]
     return dict(lines.write(tasks, lines.shape()))
 
 

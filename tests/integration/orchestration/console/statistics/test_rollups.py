@@ -40,8 +40,8 @@ STEPS = ("done", "failed", "rejected")
 
 
 def summed(model, names, span=60):
-    found = model.objects.filter(span=span).aggregate(**{name: Sum(name) for name in names})
-    return tuple(found[name] or 0 for name in names)
+    sums = model.objects.filter(span=span).aggregate(**{name: Sum(name) for name in names})
+    return tuple(sums[name] or 0 for name in names)
 
 
 def some_history():
@@ -125,8 +125,8 @@ class TestCounting:
         assert (row.samples, row.blocked_samples, row.room) == (3, 1, 0)
 
     def test_rows_are_kept_as_long_as_a_chart_shows_them(self):
-        for span, kept in rollups.SPANS.items():
-            for age in (kept - timedelta(hours=1), kept + timedelta(hours=1)):
+        for span, duration in rollups.SPANS.items():
+            for age in (duration - timedelta(hours=1), duration + timedelta(hours=1)):
                 TaskRollUp.objects.create(
                     span=span, start=datetime.now(UTC) - age, workflow="w", took=[]
                 )
