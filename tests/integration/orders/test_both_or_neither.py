@@ -55,16 +55,16 @@ def test_failed_write_of_either_leaves_neither(order, table, fails):
 
 
 def test_session_killed_before_any_statement_leaves_both_or_neither(order):
-    found = set()
+    outcomes = set()
     for number in range(1, 100):
         with killed_before(number) as killing:
             try:
                 submission.take(10)
             except Error:
                 connection.close()
-        found.add(seen(order))
+        outcomes.add(seen(order))
         if not killing.reached:
             break
-    assert found == {NEITHER, BOTH}
+    assert outcomes == {NEITHER, BOTH}
     assert number > 5, "the transaction has more statements than that"
     assert Order.objects.count() == 1

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 def documented():
     """Return the code of each row's function, in the order of the rows."""
-    found = []
+    codes = []
     for number, (row, path, name) in enumerate(ROW.findall(PAGE.read_text()), 1):
         assert int(row) == number
         function = import_module(path.replace("/", "."))
@@ -32,8 +32,8 @@ def documented():
             function = getattr(function, part)
         while hasattr(function, "__wrapped__"):
             function = function.__wrapped__
-        found.append(function.__code__)
-    return found
+        codes.append(function.__code__)
+    return codes
 
 
 class Calls(list):
@@ -75,10 +75,10 @@ class Calls(list):
 
 def above(frame):
     """Return the code of a frame's callers, the nearest first."""
-    found = []
+    codes = []
     while frame := frame.f_back:
-        found.append(frame.f_code)
-    return found
+        codes.append(frame.f_code)
+    return codes
 
 
 @pytest.fixture

@@ -123,7 +123,8 @@ def filters_of(model):
     """Yield parameters that filter a list of the admin, each with a value."""
     shown = admin.site._registry[model].get_list_filter(None)
     fields = [
-        one[0] if isinstance(one, tuple) else getattr(one, "parameter_name", one) for one in shown
+        entry[0] if isinstance(entry, tuple) else getattr(entry, "parameter_name", entry)
+        for entry in shown
     ]
     yield from itertools.product([model._meta.pk.name, *fields], FEW)
     yield from itertools.product((f"{field}{name}" for field in fields for name in LOOKUPS), BEYOND)

@@ -24,7 +24,7 @@ def dress(response):
 
 
 def back(response):
-    return [one["href"] for one in page(response).all("[data-back]")]
+    return [link["href"] for link in page(response).all("[data-back]")]
 
 
 @pytest.mark.parametrize(
@@ -126,8 +126,8 @@ def test_page_that_fails_is_in_its_dress(boss, address, brand, monkeypatch):
 
 @pytest.mark.parametrize(("letters", "agent"), [(151, "x"), (100_000, "x"), (3, "x" * 1_000)])
 def test_login_with_anything_too_long_is_wrong_as_any_other(letters, agent):
-    given = {"username": "a" * letters, "password": "y"}
-    answer = Client(headers={"User-Agent": agent}).post("/login/", given)
+    form_data = {"username": "a" * letters, "password": "y"}
+    answer = Client(headers={"User-Agent": agent}).post("/login/", form_data)
     assert answer.status_code == 200
     assert page(answer).only(".errors")
 
@@ -143,7 +143,7 @@ def test_login_of_staff_is_in_the_dashboards_dress_also_for_the_admin():
 @pytest.mark.parametrize("address", ["/nowhere/", "/cart/add/", "/products/nowhere/"])
 def test_error_page_of_the_shop_has_its_menu(client, address):
     menu = page(client.get(address)).only("nav.nav").all("a")
-    assert [one["href"] for one in menu] == ["/", "/orders/find/", "/account/", "/cart/"]
+    assert [link["href"] for link in menu] == ["/", "/orders/find/", "/account/", "/cart/"]
 
 
 @pytest.mark.parametrize(

@@ -224,8 +224,8 @@ def many_small_operations(office, big):
 
 def samples(office, big):
     tasks = failed(BIG + 1)
-    for wanted in ("waiting", "waiting", "approval"):
-        assert office.operation("ada", tasks, first="sample").state == wanted
+    for state in ("waiting", "waiting", "approval"):
+        assert office.operation("ada", tasks, first="sample").state == state
 
 
 def undos_one_by_one(office, big):
@@ -312,12 +312,12 @@ def more_after_the_confirmation(office, big):
 
 def sum_in_small_parts(office, big):
     office.limit("dan", approve_sum=5000)
-    for wanted in ("waiting", "approval"):
+    for state in ("waiting", "approval"):
         tasks = failed(1)
         Step.objects.filter(task__in=tasks, name="hello").update(
             charges={"amount": 3000, "currency": "EUR"}
         )
-        assert office.operation("ann", tasks).state == wanted
+        assert office.operation("ann", tasks).state == state
 
 
 # --- forcing, and rights ---------------------------------------------------------------------------
@@ -482,13 +482,13 @@ class TestAtOnce:
 
     def test_confirmations_of_one_person_do_not_slip_below_the_limit(self, office):
         drafts = [office.draft("ada", failed(1)) for _ in range(BIG + 1)]
-        at_once({one.id: lambda one=one: office.confirm("ada", one).status_code for one in drafts})
+        at_once({op.id: lambda op=op: office.confirm("ada", op).status_code for op in drafts})
         states = list(Operation.objects.values_list("state", flat=True))
         assert (states.count("waiting"), states.count("approval")) == (ALONE, 2)
 
     def test_acts_on_single_tasks_do_not_slip_below_the_limit(self, office):
         tasks = [new_task() for _ in range(BIG + 1)]
-        at_once({one.id: lambda one=one: office.undo("ada", one).status_code for one in tasks})
+        at_once({task.id: lambda task=task: office.undo("ada", task).status_code for task in tasks})
         assert Task.objects.filter(undo_at__isnull=False).count() == ALONE
 
     def test_approvals_at_once_count_once_and_never_for_oneself(self, office):

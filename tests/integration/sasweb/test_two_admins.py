@@ -201,7 +201,7 @@ def test_dismissed_account_stays_dismissed(ada, bea):
     lea.refresh_from_db()
     assert (lea.is_active, lea.is_staff, lea.email) == (False, False, "lea@example.org")
     assert not lea.groups.exists()
-    log = [(one.user.username, one.get_change_message()) for one in LogEntry.objects.order_by("id")]
+    log = [(row.user.username, row.get_change_message()) for row in LogEntry.objects.order_by("id")]
     assert log == [
         ("bea", "Changed Active, Staff status and Groups."),
         ("ada", "Changed Email address."),

@@ -47,13 +47,13 @@ def caller(who, owner, route):
     if who == "owner":
         return Caller(owner)
     if who in {"anonymous", "superuser"}:
-        found = Caller("")
-        found.headers = {}
+        made_caller = Caller("")
+        made_caller.headers = {}
         if who == "superuser":
-            found.client = browser(person("root", is_superuser=True, is_staff=True))
-        return found
+            made_caller.client = browser(person("root", is_superuser=True, is_staff=True))
+        return made_caller
     needed = {"orders" if "Order" in route else "status"}
-    scopes = [one for one in tokens.registry.scopes if one.partition(":")[0] not in needed]
+    scopes = [scope for scope in tokens.registry.scopes if scope.partition(":")[0] not in needed]
     made, token = application(who, *(scopes if who == "half" else ()), active=who != "off")
     rows = made.tokens.all()
     if who == "revoked":
@@ -65,7 +65,7 @@ def caller(who, owner, route):
 
 def test_route_of_the_api_is_in_the_table():
     document = Client().get("/api/openapi.json").json()
-    ids = {one["operationId"] for paths in document["paths"].values() for one in paths.values()}
+    ids = {spec["operationId"] for paths in document["paths"].values() for spec in paths.values()}
     assert ids == set(TABLE)
     names = {pattern.name for pattern in urls[0]}
     assert {"openapi-json", "openapi-view", "api-root"} <= names
@@ -76,9 +76,9 @@ def test_route_of_the_api_is_in_the_table():
 def test_route_for_each_caller(who, route, order):
     token, made = order
     method, address, body, (own, other, half) = TABLE[route]
-    found = caller(who, token, route)
+    client = caller(who, token, route)
     arguments = [] if body is None else [body]
-    answer = getattr(found, method)(address.format(order=made), *arguments)
+    answer = getattr(client, method)(address.format(order=made), *arguments)
     expected = {"owner": own, "other": other, "half": half, **SIGN_IN}[who]
     assert answer.status_code == expected, answer.text
     if expected >= 400:

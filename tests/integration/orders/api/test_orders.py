@@ -58,7 +58,7 @@ def test_order_is_completed_for_application_and_shop(till):
     seen.append(till.get(f"orders/{order['id']}").json())
     finish_all()
     seen.append(till.get(f"orders/{order['id']}").json())
-    assert [one["status"] for one in seen] == ["received", "received", "completed"]
+    assert [order["status"] for order in seen] == ["received", "received", "completed"]
     assert seen[2]["tracking"] == "TRK1"
     assert [step["state"] for step in seen[2]["steps"]] == ["processed"] * 5
     assert {name: value for name, value in seen[2].items() if name in order} == order
@@ -112,7 +112,7 @@ def test_priority_above_the_limit_is_refused(till):
     Application.objects.update(max_priority=5)
     assert till.place(order=new_order(priority=5)).status_code == 202
     assert problem(till.place("key-2", order=new_order(priority=6))) == (422, "invalid")
-    assert [one.priority for one in Submission.objects.filter(workflow="process_order")] == [5]
+    assert [row.priority for row in Submission.objects.filter(workflow="process_order")] == [5]
 
 
 @pytest.mark.parametrize("priority", [-11, 11, "1", True, 1.5])
@@ -174,7 +174,7 @@ def test_place_with_unknown_products_names_them(till):
     lines = [{"sku": f"sku-{number}", "quantity": 1} for number in (0, 1, 9)]
     refused = till.place(order=new_order(lines=lines))
     assert problem(refused) == (409, "not_sold")
-    assert [one["field"] for one in refused.json()["errors"]] == ["lines.1.sku", "lines.2.sku"]
+    assert [error["field"] for error in refused.json()["errors"]] == ["lines.1.sku", "lines.2.sku"]
 
 
 def test_unknown_parameter_is_refused(till):
@@ -208,7 +208,7 @@ def test_unknown_parameter_is_refused(till):
 def test_invalid_order_is_refused_by_field(till, changes, field):
     response = till.place(order=new_order(**changes))
     assert problem(response)[0] == 422
-    assert [one["field"] for one in response.json()["errors"]] == [field]
+    assert [error["field"] for error in response.json()["errors"]] == [field]
     assert not Placement.objects.exists()
 
 
@@ -244,7 +244,7 @@ def test_list_pages_do_not_shift_with_new_orders(till):
         if page["next"] is None:
             break
         address, query = page["next"].partition("/api/")[2], {}
-    assert [one["id"] for one in seen] == made[::-1]
+    assert [order["id"] for order in seen] == made[::-1]
     assert seen[0].keys() == {"id", "number", "status", "placed_at", "total", "currency", "url"}
 
 

@@ -25,8 +25,8 @@ def test_catalogue_is_listed_page_by_page(till):
         assert len(page["products"]) <= 2
         seen += page["products"]
         address = page["next"]
-    assert [one["sku"] for one in seen] == ["sku-0", "sku-2", "sku-3", "sku-4"]
-    assert [one["availability"] for one in seen] == ["plenty", "none", "plenty", "plenty"]
+    assert [item["sku"] for item in seen] == ["sku-0", "sku-2", "sku-3", "sku-4"]
+    assert [item["availability"] for item in seen] == ["plenty", "none", "plenty", "plenty"]
     assert {key: seen[0][key] for key in ("unit_price", "currency", "page")} == {
         "unit_price": 1000,
         "currency": "EUR",
@@ -36,7 +36,7 @@ def test_catalogue_is_listed_page_by_page(till):
 
 def test_names_are_in_each_language(till):
     add_products()
-    names = {one["sku"]: one["names"] for one in till.get("products").json()["products"]}
+    names = {item["sku"]: item["names"] for item in till.get("products").json()["products"]}
     assert names["tea-mint"] == {"en": "Garden Mint", "de": "Gartenminze"}
     assert len(names) == Product.objects.count()
 

@@ -28,7 +28,8 @@ document = json.loads(json.dumps(api.get_openapi_schema(), cls=DjangoJSONEncoder
 schema = schemathesis.openapi.from_dict(document)
 schema.app = wsgi
 OPERATIONS = {
-    one.ok().definition.raw["operationId"]: one.ok() for one in schema.get_all_operations()
+    operation.ok().definition.raw["operationId"]: operation.ok()
+    for operation in schema.get_all_operations()
 }
 
 
@@ -65,10 +66,10 @@ def at_home(body):
     """Return a body whose address its country has, which a JSON schema cannot express either."""
     if not isinstance(body, dict) or "address" not in body:
         return body
-    found = country(body["address"]["country"])
-    place = {"street": "Weg 12", "postcode": found.postcode_example, "region": ""}
-    if "region" in found.required:
-        place["region"] = next(iter(found.regions))
+    rules = country(body["address"]["country"])
+    place = {"street": "Weg 12", "postcode": rules.postcode_example, "region": ""}
+    if "region" in rules.required:
+        place["region"] = next(iter(rules.regions))
     return {**body, "address": {**body["address"], **place}}
 
 

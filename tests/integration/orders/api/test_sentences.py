@@ -28,7 +28,7 @@ def errors(answer):
     assert body["detail"] == f"{first['field']}: {first['message']}"
     assert not JARGON.search(first["message"]), first
     assert "key" not in body["what_to_do"]
-    return {one["field"]: one["message"] for one in body["errors"]}
+    return {error["field"]: error["message"] for error in body["errors"]}
 
 
 def send(till, field, value):

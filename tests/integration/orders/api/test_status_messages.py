@@ -31,17 +31,17 @@ def test_fetch_repeats_until_acknowledged(till):
         run_to_end(new_task(reference, reply_to="till"))
     first = fetched(till)
     assert fetched(till) == first
-    assert [(one["reference"], one["number"], one["kind"]) for one in first] == [
+    assert [(sent["reference"], sent["number"], sent["kind"]) for sent in first] == [
         ("1", 1, "received"),
         ("1", 2, "completed"),
         ("2", 1, "received"),
         ("2", 2, "completed"),
     ]
-    assert [one["id"] for one in fetched(till, limit=1, after=first[1]["id"])] == [first[2]["id"]]
-    ids = [one["id"] for one in first]
+    assert [sent["id"] for sent in fetched(till, limit=1, after=first[1]["id"])] == [first[2]["id"]]
+    ids = [sent["id"] for sent in first]
     answers = [till.post("status-messages/acknowledge", {"ids": ids[:3]}) for _ in range(2)]
     assert [answer.json() for answer in answers] == [{"acknowledged": 3}, {"acknowledged": 0}]
-    assert [one["id"] for one in fetched(till)] == ids[3:]
+    assert [sent["id"] for sent in fetched(till)] == ids[3:]
 
 
 def test_acknowledge_of_another_application_changes_nothing(till):
@@ -73,7 +73,7 @@ def test_wait_ends_at_the_first_message(till, monkeypatch):
     timer = threading.Timer(0.2, _add_task)
     timer.start()
     started = time.monotonic()
-    assert [one["kind"] for one in fetched(till, wait=20)] == ["received"]
+    assert [sent["kind"] for sent in fetched(till, wait=20)] == ["received"]
     assert time.monotonic() - started < 10
     timer.join()
     assert not waiting._waiting.locked()

@@ -49,8 +49,8 @@ def test_traffic_with_a_seed_is_repeatable():
     for _ in range(2):
         Shoppers(chance=random.Random(1)).buy()  # noqa: S311 - no secret
     submission.take(100)
-    one, other = Order.objects.all()
-    assert (one.name, one.street, one.total) == (other.name, other.street, other.total)
+    first, other = Order.objects.all()
+    assert (first.name, first.street, first.total) == (other.name, other.street, other.total)
 
 
 @pytest.mark.parametrize(

@@ -20,8 +20,8 @@ from tests.support.shop import message
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("shelf")]
 
 
-def post(one, **changes):
-    submit("process_order", reference=str(one.order), data={**one.as_json(), **changes})
+def post(placed, **changes):
+    submit("process_order", reference=str(placed.order), data={**placed.as_json(), **changes})
 
 
 def test_batch_of_orders_query_count(django_assert_max_num_queries):
@@ -55,35 +55,35 @@ def test_invalid_order_is_set_aside_without_blocking_others(changes, reason):
 
 
 def test_fingerprint_is_that_of_the_tasks_data():
-    one = message()
-    post(one)
+    placed = message()
+    post(placed)
     submission.take(100)
-    assert Order.objects.get().fingerprint == fingerprint(public(one.as_json()))
+    assert Order.objects.get().fingerprint == fingerprint(public(placed.as_json()))
     assert fingerprint(Task.objects.get(workflow=WORKFLOW).data) == Order.objects.get().fingerprint
 
 
 def test_placing_is_idempotent_by_id_and_content():
-    one = message()
-    first = placement.place(one, "a", offer={"total": 1})
-    again = placement.place(one, "a")
+    placed = message()
+    first = placement.place(placed, "a", offer={"total": 1})
+    again = placement.place(placed, "a")
     assert (first.order, first.created_at, first.offer) == (
-        one.order,
+        placed.order,
         again.created_at,
         again.offer,
     )
     with pytest.raises(OtherContent):
-        placement.place(one, "b")
-    assert placement.placed(one.order) == "a"
+        placement.place(placed, "b")
+    assert placement.placed(placed.order) == "a"
     assert placement.placed(uuid4()) is None
     assert Submission.objects.filter(workflow=WORKFLOW).count() == 1
 
 
 def order(status="received", number=1) -> UUID:
-    one = message()
-    post(one)
+    placed = message()
+    post(placed)
     submission.take(1)
-    Order.objects.filter(id=one.order).update(status=status, status_number=number)
-    return one.order
+    Order.objects.filter(id=placed.order).update(status=status, status_number=number)
+    return placed.order
 
 
 def snapshot(state):
@@ -127,7 +127,7 @@ def test_status_messages_query_count(django_assert_num_queries):
     known = [order() for _ in range(3)]
     with django_assert_num_queries(1):
         receive([status(known[0], 2, "undoing"), status(known[1], 2, "completed")])
-    assert [state(one) for one in known] == [("undoing", 2), ("confirmed", 2), ("received", 1)]
+    assert [state(key) for key in known] == [("undoing", 2), ("confirmed", 2), ("received", 1)]
 
 
 def test_status_messages_out_of_order_keep_the_latest():
@@ -175,12 +175,12 @@ def test_status_message_of_an_unknown_order_is_ignored():
 
 
 def test_status_messages_from_the_engine(run):
-    one = message()
-    submit("process_order", reference=str(one.order), data=one.as_json(), reply_to="shop")
+    placed = message()
+    submit("process_order", reference=str(placed.order), data=placed.as_json(), reply_to="shop")
     run.go()
-    row = Order.objects.get(id=one.order)
+    row = Order.objects.get(id=placed.order)
     assert row.status == "confirmed"
-    assert snapshots.of(row) == replace(progress(WORKFLOW, str(one.order)), data={})
+    assert snapshots.of(row) == replace(progress(WORKFLOW, str(placed.order)), data={})
 
 
 def order_with_request():
@@ -198,12 +198,12 @@ def asked(which):
 
 @pytest.mark.parametrize("number", [2, 9])
 def test_status_message_ends_its_request_regardless_of_number(number):
-    (yes, one), (no, other), (third, _) = (order_with_request() for _ in range(3))
+    (yes, accepted), (no, refused), (third, _) = (order_with_request() for _ in range(3))
     receive([status(which, 5, "step") for which in (yes, no, third)])
     receive(
         [
-            status(yes, number, "undoing", request=one),
-            status(no, number, "refused", request=other, refusal="IRREVERSIBLE"),
+            status(yes, number, "undoing", request=accepted),
+            status(no, number, "refused", request=refused, refusal="IRREVERSIBLE"),
             status(third, number, "resumed", request=str(uuid4())),
         ]
     )
@@ -221,8 +221,8 @@ def test_snapshot_is_that_of_the_latest_message():
 
 
 def test_placement_of_a_submission_set_aside_or_closed():
-    one = message()
-    placement.place(one, "a")
+    placed = message()
+    placement.place(placed, "a")
     for kind, aside in (("set_aside", "refused"), ("closed", "closed")):
-        receive([status(one.order, 0, kind)])
-        assert Placement.objects.get(order=one.order).aside == aside
+        receive([status(placed.order, 0, kind)])
+        assert Placement.objects.get(order=placed.order).aside == aside

@@ -35,7 +35,7 @@ def sign_in(client, **changes):
 def wrong_fields(response):
     """Return the fields of a form that have an error, each with the code of its first error."""
     errors = response.context["form"].errors.as_data()
-    return {name: found[0].code for name, found in errors.items()}
+    return {name: problems[0].code for name, problems in errors.items()}
 
 
 def signed_in(client):
@@ -118,9 +118,9 @@ def test_sign_in_with_a_wrong_password_or_email():
         for wrong in ({"password": "wrong"}, {"email": "bob@example.org"})
     ]
     assert [wrong_fields(response) for response in responses] == [{"__all__": "wrong"}] * 2
-    one, other = (without_input(response.text) for response in responses)
-    assert one == other
-    assert 'class="errors"' in one
+    answer, other = (without_input(response.text) for response in responses)
+    assert answer == other
+    assert 'class="errors"' in answer
 
 
 def test_sign_in_is_locked_after_wrong_passwords(settings):
@@ -270,9 +270,9 @@ def test_account_pages_together_list_each_order_once():
     address, shown, sizes = "/account/", [], []
     while address:
         page = client.get(address).text
-        found = re.findall(r">(N\d{4})<", page)
-        sizes.append(len(found))
-        shown += found
+        numbers = re.findall(r">(N\d{4})<", page)
+        sizes.append(len(numbers))
+        shown += numbers
         older = re.search(r'href="(\?before=[^"]+)"', page)
         address = older and "/account/" + older[1]
     assert sizes == [20, 20, 5]

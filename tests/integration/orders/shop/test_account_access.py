@@ -40,12 +40,12 @@ TESTED_ELSEWHERE = ("ops:", "api:")
 
 def routes(resolver, namespace=""):
     """Yield the name of every route that has a parameter."""
-    for one in resolver.url_patterns:
-        if isinstance(one, URLResolver):
-            inner = f"{namespace}{one.namespace}:" if one.namespace else namespace
-            yield from routes(one, inner)
-        elif isinstance(one, URLPattern) and one.pattern.regex.groups:
-            yield f"{namespace}{one.name or one.pattern}"
+    for pattern in resolver.url_patterns:
+        if isinstance(pattern, URLResolver):
+            inner = f"{namespace}{pattern.namespace}:" if pattern.namespace else namespace
+            yield from routes(pattern, inner)
+        elif isinstance(pattern, URLPattern) and pattern.pattern.regex.groups:
+            yield f"{namespace}{pattern.name or pattern.pattern}"
 
 
 def may_show_an_order(name):
@@ -55,8 +55,8 @@ def may_show_an_order(name):
 
 
 def test_route_with_an_order_is_in_the_tables():
-    found = {name for name in routes(get_resolver()) if may_show_an_order(name)}
-    assert found == set(ACCOUNTS_ORDER) == set(GUESTS_ORDER), (
+    names = {name for name in routes(get_resolver()) if may_show_an_order(name)}
+    assert names == set(ACCOUNTS_ORDER) == set(GUESTS_ORDER), (
         "a route with a parameter needs a row in both tables, or to be in WITHOUT_ORDER"
     )
 

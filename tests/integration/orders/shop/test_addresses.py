@@ -25,7 +25,7 @@ def names(html):
     shown = elements(html).only("#address").all("input") + elements(html).only("#address").all(
         "select"
     )
-    return {one.attributes["name"] for one in shown}
+    return {field.attributes["name"] for field in shown}
 
 
 def test_fields_follow_the_country():

@@ -178,7 +178,7 @@ def test_cart_of_the_former_release_moves_out_of_the_session(client):
 def test_strangers_without_cookies_begin_a_bounded_number_of_rows(monkeypatch):
     monkeypatch.setattr(visitors, "NEW", Limit("visitor", most=3, seconds=600))
     answers = [Client().post("/cart/add/", {"sku": "sku-0"}, **HTMX) for _ in range(6)]
-    assert [one.status_code for one in answers] == [200] * 3 + [429] * 3
+    assert [answer.status_code for answer in answers] == [200] * 3 + [429] * 3
     assert (Visitor.objects.count(), Session.objects.count()) == (3, 0)
 
 

@@ -98,8 +98,8 @@ def test_checkout_over_the_rate_limit_keeps_the_cart(client, monkeypatch):
 
 def test_checkout_in_two_tabs_is_one_order(client):
     fill_cart(client, sku_0=1)
-    one, other = open_checkout(client), open_checkout(client)
-    assert send(client, one)["Location"] == send(client, other)["Location"]
+    tab, other = open_checkout(client), open_checkout(client)
+    assert send(client, tab)["Location"] == send(client, other)["Location"]
 
 
 def test_checkout_with_an_outdated_cart(client):

@@ -73,7 +73,7 @@ def test_owner_signs_in_where_they_did_before_while_others_guess(form):
 def test_cookie_of_another_account_does_not_help(form):
     eve = Client(REMOTE_ADDR="192.0.2.1")
     assert attempt(form, eve, PASSWORD, name="eve@example.org") in {302, 303}
-    (value,) = [one.value for name, one in eve.cookies.items() if name.startswith("device_")]
+    (value,) = [cookie.value for name, cookie in eve.cookies.items() if name.startswith("device_")]
     eve.cookies[devices._cookie(NAME)] = value
     assert [attempt(form, eve) for _ in range(6)] == [WRONG[form]] * 5 + [429]
 
@@ -82,6 +82,6 @@ def test_cookie_names_no_account_and_is_closed_to_scripts(form, settings):
     settings.SESSION_COOKIE_SECURE = True
     client = Client()
     attempt(form, client, PASSWORD)
-    ((name, cookie),) = [one for one in client.cookies.items() if one[0].startswith("device_")]
+    ((name, cookie),) = [item for item in client.cookies.items() if item[0].startswith("device_")]
     assert NAME not in name + cookie.value
     assert (cookie["httponly"], cookie["secure"], cookie["samesite"]) == (True, True, "Lax")

@@ -92,10 +92,10 @@ def test_browsing_ordering_and_polling_in_the_role(client):
     assert current_stages(client.get(poll).text) == [STEPS["create_shipment"][1]]
     finish_all()
     assert order_verdict(client, order) == tracking.CONFIRMED
-    found = Visitor().post(
+    look_up = Visitor().post(
         "/orders/find/", {"number": order_number(order), "email": "ada@example.org"}
     )
-    assert found["Location"] == link(order)
+    assert look_up["Location"] == link(order)
 
 
 def test_account_and_its_orders_in_the_role(client, settings):

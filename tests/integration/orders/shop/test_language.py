@@ -125,7 +125,7 @@ def test_products_in_the_visitors_language():
     )
     german = Client(**GERMAN)
     grid = german.get("/").text
-    shelves = [one.text for one in elements(grid).only("#id_kind").all("option")]
+    shelves = [option.text for option in elements(grid).only("#id_kind").all("option")]
     assert {"Kaffee", "Tee", "Zubereitung", "Tisch"} < set(shelves)
     assert "Gartenminze" in grid
     assert "Garden Mint" not in grid

@@ -33,7 +33,7 @@ def test_letter_names_the_time_in_the_shops_zone(language, zone):
     (times,) = {
         tuple(re.findall(r"20\d\d, \d\d:\d\d (\S+?)\b", letter[kind])) for kind in ("text", "html")
     }
-    assert all(re.fullmatch(zone, one) for one in times)
+    assert all(re.fullmatch(zone, text) for text in times)
     assert times
 
 

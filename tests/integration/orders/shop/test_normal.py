@@ -52,7 +52,7 @@ def test_address_that_is_too_long_as_a_name_is_refused():
 def test_password_in_either_form_signs_in_also_an_old_one():
     typed = [unicodedata.normalize(form, WORDS) for form in ("NFC", "NFD")]
     sign_up("ada@example.org", typed[1])
-    assert [sign_in("ada@example.org", one) for one in typed] == [303] * 2
+    assert [sign_in("ada@example.org", password) for password in typed] == [303] * 2
     User.objects.create_user("old@example.org", password=typed[1])
     assert sign_in("old@example.org", typed[1]) == 303
 

@@ -29,7 +29,7 @@ def order(client):
     return order
 
 
-def found(query, *, personal=True):
+def matches(query, *, personal=True):
     rights = ["operate", *(["see_personal"] if personal else [])]
     viewer = browser(person(uuid4().hex, *rights))
     return listed(viewer.get("/ops/tasks/", {"q": query}))
@@ -47,12 +47,12 @@ def labels(query):
     ["7KQ01-9XD2P", "7kq019xd2p", "7KQOI9XD2P", "7kqol-9xd2p", "7kqoi", '"7KQ01 9XD2P"', "7KQ01 9XD2P"],
 )  # fmt: skip
 def test_number_is_found_as_people_type_it(order, typed):
-    assert found(typed, personal=False) == ["7KQ01-9XD2P"]
+    assert matches(typed, personal=False) == ["7KQ01-9XD2P"]
 
 
 @pytest.mark.parametrize("typed", ["7kq02", "8KQOI9XD2P", "7KQ01-9XD2PX"])
 def test_other_number_is_not_found(order, typed):
-    assert found(typed) == []
+    assert matches(typed) == []
 
 
 @pytest.mark.parametrize(
@@ -60,8 +60,8 @@ def test_other_number_is_not_found(order, typed):
 )
 def test_name_is_found_by_those_who_may_see_it(order, typed):
     Order.objects.filter(id=order).update(name="Ada King-Lovelace")
-    assert found(typed) == ["7KQ01-9XD2P"]
-    assert found(typed, personal=False) == []
+    assert matches(typed) == ["7KQ01-9XD2P"]
+    assert matches(typed, personal=False) == []
 
 
 NAMES_OF_CUSTOMERS = [
@@ -101,13 +101,13 @@ def test_name_as_it_was_typed_at_the_checkout_finds_the_order(order, form):
 )
 def test_part_of_a_name_finds_the_order(order, typed, name):
     Order.objects.filter(id=order).update(name=name)
-    assert found(typed) == ["7KQ01-9XD2P"]
+    assert matches(typed) == ["7KQ01-9XD2P"]
 
 
 @pytest.mark.parametrize("typed", ["bo", "j", "o", "de bo", "jan r"])
 def test_short_word_is_not_a_beginning(order, typed):
     Order.objects.filter(id=order).update(name="Jan de Boer")
-    assert found(typed) == []
+    assert matches(typed) == []
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_name_beside_other_words(order, client, typed):
         "ada (byron OR lovelace)": both,
         "ada -lovelace": {"8KQ01-9XD2P"},
     }.get(typed, {"7KQ01-9XD2P"})
-    assert set(found(typed)) == expected
+    assert set(matches(typed)) == expected
 
 
 def test_words_of_a_name_are_found_by_an_index(order):
@@ -136,7 +136,7 @@ def test_words_of_a_name_are_found_by_an_index(order):
     for text in ("Jan de Boer", "Wu", "María", "王伟"):
         with CaptureQueriesContext(connection) as queries:
             operator_search.named(text)
-        (statement,) = [one["sql"] for one in queries if "@@" in one["sql"]]
+        (statement,) = [query["sql"] for query in queries if "@@" in query["sql"]]
         with connection.cursor() as cursor:
             cursor.execute(f"EXPLAIN {statement}")
             plan = " ".join(line for (line,) in cursor.fetchall())
@@ -157,7 +157,7 @@ def test_admin_searches_orders_by_the_same_names(order):
 )
 def test_signs_in_a_name_do_no_harm(order, typed):
     Order.objects.filter(id=order).update(name="Ada O'Brien")
-    assert found(f'"{typed}"') == (["7KQ01-9XD2P"] if typed == "o'brien" else [])
+    assert matches(f'"{typed}"') == (["7KQ01-9XD2P"] if typed == "o'brien" else [])
 
 
 def test_name_of_more_orders_than_are_listed_is_noted(order, client, monkeypatch):
@@ -175,8 +175,8 @@ def test_parcel_is_found_once_it_is_booked(order):
     parcel = Order.objects.get(id=order).parcel
     assert len(parcel) >= operator_search.SHORTEST_PARCEL
     for typed in (parcel, parcel.lower(), parcel[:4]):
-        assert found(typed, personal=False) == ["7KQ01-9XD2P"]
-    assert found(f"{parcel}0") == []
+        assert matches(typed, personal=False) == ["7KQ01-9XD2P"]
+    assert matches(f"{parcel}0") == []
 
 
 def test_exact_number_opens_the_order_not_its_emails(client):

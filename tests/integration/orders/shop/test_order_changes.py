@@ -58,7 +58,7 @@ def offers(html):
 
 def sold_out_in(html):
     """Return the products that an order's page names as sold out."""
-    return [one["data-sold-out"] for one in elements(html).all("[data-sold-out]")]
+    return [element["data-sold-out"] for element in elements(html).all("[data-sold-out]")]
 
 
 def thanks(html):

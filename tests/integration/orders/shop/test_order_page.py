@@ -163,12 +163,12 @@ def test_find_by_number_and_email(client, order):
 
 def test_find_with_a_wrong_email_or_number(client, order):
     number = order_number(order)
-    one, other = (
+    answer, other = (
         without_input(Client().post("/orders/find/", {"number": typed, "email": email}).text)
         for typed, email in ((number, "bob@example.org"), ("00000-00000", "ada@example.org"))
     )
-    assert one == other
-    assert str(NOT_FOUND) in one
+    assert answer == other
+    assert str(NOT_FOUND) in answer
 
 
 def test_order_page_query_count(order, django_assert_max_num_queries):

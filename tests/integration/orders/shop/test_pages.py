@@ -31,13 +31,13 @@ class Inline(HTMLParser):
 
     def __init__(self):
         super().__init__()
-        self.found = []
+        self.wrong = []
 
     def handle_starttag(self, tag, attrs):
         names = dict(attrs)
         if tag == "style" or (tag == "script" and not names.get("src")):
-            self.found.append(tag)
-        self.found += [n for n in names if n == "style" or n.startswith(("on", "hx-on", "hx-vals"))]
+            self.wrong.append(tag)
+        self.wrong += [n for n in names if n == "style" or n.startswith(("on", "hx-on", "hx-vals"))]
 
 
 @pytest.mark.parametrize("path", PAGES)
@@ -47,7 +47,7 @@ def test_page_has_a_strict_policy_and_nothing_inline(client, path):
     response = client.get(path)
     parser = Inline()
     parser.feed(response.text)
-    assert parser.found == []
+    assert parser.wrong == []
     policy = response["Content-Security-Policy"]
     assert "unsafe" not in policy
     assert "default-src 'none'" in policy
@@ -74,7 +74,7 @@ def shelves():
     )
 
 
-def found(query, **headers):
+def search(query, **headers):
     """Return the names of the products that an address shows, and its page."""
     page = Client().get(f"/{query}", **headers).text
     return re.findall(r'class="product-name">([^<]+)<', page), page
@@ -95,7 +95,7 @@ def found(query, **headers):
     ],
 )
 def test_grid_filters_of_the_url(shelves, query, names):
-    shown, page = found(query)
+    shown, page = search(query)
     assert (len(shown) if isinstance(names, int) else shown) == names
     if not shown:
         assert 'class="empty"' in page
@@ -305,5 +305,5 @@ def test_seeding_twice_changes_nothing(seed, tmp_path):
 def test_seeded_products_have_pictures(seed, settings):
     seed()
     folder = settings.BASE_DIR / "static"
-    assert all((folder / one.picture_path).exists() for one in Product.objects.all())
+    assert all((folder / product.picture_path).exists() for product in Product.objects.all())
     assert len(re.findall('class="product"', Client().get("/").content.decode())) == 24

@@ -41,13 +41,13 @@ def client():
 def values(response):
     """Return what is filled in, chosen or checked in the page's form."""
     form = page(response).only("form#typed")
-    fields = {one["name"]: one.attributes.get("value", "") for one in form.all("input[name]")
-              if one.attributes.get("type") != "radio" or "checked" in one.attributes}  # fmt: skip
+    fields = {field["name"]: field.attributes.get("value", "") for field in form.all("input[name]")
+              if field.attributes.get("type") != "radio" or "checked" in field.attributes}  # fmt: skip
     for select in form.all("select"):
         fields |= {
-            name: one["value"]
+            name: option["value"]
             for name in [select["name"]]
-            for one in select.all("option[selected]")
+            for option in select.all("option[selected]")
         }
     return fields
 
@@ -103,7 +103,7 @@ def test_other_card_with_an_old_token_stays_chosen():
     answer = client.post(f"/orders/{order}/card/", sent, headers=OURS)
     assert answer.status_code == 422
     (radio,) = [
-        one for one in page(answer).all('input[type="radio"]') if "checked" in one.attributes
+        field for field in page(answer).all('input[type="radio"]') if "checked" in field.attributes
     ]
     assert radio["value"] == "pm_card_sandbox_replyLost"
     assert page(answer).all("p.strip")

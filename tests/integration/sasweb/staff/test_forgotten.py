@@ -62,7 +62,7 @@ def test_letter_leads_to_a_new_password_and_ends_all_sessions(door, email, name)
     assert client.get(inside).status_code == 200
     assert page(ask(door, email)).only("[data-sent]")
     (letter,) = mail.outbox
-    assert [one.lower() for one in letter.to] == [email.strip().lower()]
+    assert [receiver.lower() for receiver in letter.to] == [email.strip().lower()]
     assert name in letter.body
     address = link()
     form, done = set_password(address)
@@ -102,9 +102,9 @@ def test_weak_password_is_refused():
 )  # fmt: skip
 def test_answer_is_the_same_for_an_address_without_such_an_account(door, email):
     known = {SHOP: "ada@example.org", STAFF: "olga@example.org"}[door]
-    answers = [without_token(ask(door, one).text) for one in (email, known)]
+    answers = [without_token(ask(door, address).text) for address in (email, known)]
     assert answers[0] == answers[1]
-    assert [one.to[0].lower() for one in mail.outbox] == [known]
+    assert [letter.to[0].lower() for letter in mail.outbox] == [known]
 
 
 def without_token(html):

@@ -58,9 +58,9 @@ def test_first_login_leads_to_the_set_up_and_then_to_the_page(ada):
     assert shown.only("a.primary")["href"] == "/ops/tasks/?q=x"
     codes = shown.only("[data-recovery-codes]").texts("code")
     assert len(set(codes)) == second_factor.CODES
-    kept = set(StaticToken.objects.values_list("token", flat=True))
-    assert len(kept) == len(codes)
-    assert not kept & {code.replace("-", "") for code in codes}
+    stored = set(StaticToken.objects.values_list("token", flat=True))
+    assert len(stored) == len(codes)
+    assert not stored & {code.replace("-", "") for code in codes}
     assert client.get("/ops/").status_code == 200
     assert client.get("/admin/").status_code == 200
 
@@ -297,7 +297,7 @@ def test_each_page_of_staff_costs_one_query_more(ada):
 
 def test_each_address_is_behind_the_door_or_open_to_everyone():
     """A new one has to be put on one side; `/ops/` and `/admin/` are behind it as a whole."""
-    routes = {f"/{one.pattern}" for one in get_resolver().url_patterns}
+    routes = {f"/{pattern.pattern}" for pattern in get_resolver().url_patterns}
     unguarded = {route for route in routes if not route.startswith(BEHIND)}
     assert unguarded == {"/", "/api/", "/language/", "/livez", "/logout/", "/readyz"}
 
