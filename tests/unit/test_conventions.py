@@ -28,14 +28,14 @@ def test_engine_imports_no_shop():
         r"\b(customers?|carts?|checkout|payments?|shipments?|stock|products?|invoices?)\b",
         re.IGNORECASE,
     )
-    found = [
+    broken = [
         f"{path.relative_to(ROOT)}:{number}: {line.strip()}"
         for path in ENGINE
         if "migrations" not in path.parts
         for number, line in enumerate(source(path).splitlines(), 1)
         if words.search(line)
     ]
-    assert found == []
+    assert broken == []
 
 
 SHOP = [path for path in (ROOT / "orders").rglob("*.py") if "migrations" not in path.parts]
@@ -53,26 +53,26 @@ def imported(tree):
 
 
 def test_shop_imports_only_the_engines_api():
-    found = {
+    broken = {
         (str(path.relative_to(ROOT)), name)
         for path in SHOP
         for name in imported(ast.parse(source(path)))
         if name.split(".")[0] == "orchestration" and name != "orchestration.api"
     }
-    assert found == set()
+    assert broken == set()
 
 
 def test_shop_names_no_table_or_module_of_the_engine():
     """In SQL, or for an import by name."""
     inside = re.compile(r"\borchestration(_[a-z]+\b|\.(?!api\b)[a-z]+)")
-    found = {
+    broken = {
         (str(path.relative_to(ROOT)), text[0])
         for path in SHOP
         for node in ast.walk(ast.parse(source(path)))
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
         for text in inside.finditer(node.value)
     }
-    assert found == set()
+    assert broken == set()
 
 
 def test_state_is_written_only_by_the_transitions():
@@ -81,14 +81,14 @@ def test_state_is_written_only_by_the_transitions():
         r"UPDATE orchestration_(task|step)\b|INSERT INTO orchestration_(task|step)\b"
         r"|(Step|Task)\.objects[^\n]*\.(update|create|bulk_create|bulk_update)\("
     )
-    found = sorted(
+    writers = sorted(
         str(path.relative_to(ROOT))
         for path in [*ENGINE, *(ROOT / "orders").rglob("*.py")]
         if WRITERS not in path.parents and "migrations" not in path.parts
         if writes.search(source(path))
     )
     # a status message takes the next number of its task: no state, and under the caller's lock
-    assert found == [
+    assert writers == [
         "orchestration/applications/outbox.py",
         "orchestration/applications/owner_updates.py",
     ]
@@ -97,13 +97,13 @@ def test_state_is_written_only_by_the_transitions():
 def test_deadlines_are_compared_with_one_reading_of_the_clock():
     """An index cannot be searched for what may change from row to row."""
     bare = re.compile(r"([<>]=?|BETWEEN|least\(|greatest\()\s*clock_timestamp\(\)")
-    found = {
+    bare_reads = {
         str(path.relative_to(ROOT))
         for path in [*ENGINE, *(ROOT / "orders").rglob("*.py")]
         if "migrations" not in path.parts and bare.search(source(path))
     }
     # one row, found by its key: after waiting for it the time is another
-    assert found == {
+    assert bare_reads == {
         "orchestration/cluster/leader_election.py",
         "orchestration/workers/leader_monitor.py",
         "orders/rate_limit.py",
@@ -129,20 +129,20 @@ def test_tests_share_support_code_and_not_tests():
 def test_modules_are_not_named_utils():
     bags = {"utils.py", "services.py", "tasks.py", "helpers.py", "common.py"}
     product = ("orchestration", "orders", "sandbox", "sasweb")
-    found = [path for folder in product for path in (ROOT / folder).rglob("*.py")]
-    assert found
+    paths = [path for folder in product for path in (ROOT / folder).rglob("*.py")]
+    assert paths
     # a command's module is named after the command
-    assert [path for path in found if path.name in bags and path.parent.name != "commands"] == []
-    long = [path for path in found if len(source(path).splitlines()) > 330]
+    assert [path for path in paths if path.name in bags and path.parent.name != "commands"] == []
+    long = [path for path in paths if len(source(path).splitlines()) > 330]
     assert [path for path in long if "migrations" not in path.parts] == []
 
 
 def test_requirements_are_pinned_with_a_reason():
     for name in ("requirements.txt", "requirements-demo.txt", "requirements-dev.txt"):
         lines = (ROOT / name).read_text().splitlines()
-        wanted = [line for line in lines if line and not line.startswith(("#", "-r"))]
-        assert wanted
-        for line in wanted:
+        requirements = [line for line in lines if line and not line.startswith(("#", "-r"))]
+        assert requirements
+        for line in requirements:
             assert re.fullmatch(r"[a-z0-9-]+==[\w.]+\s+# .{10,}", line), line
 
 
@@ -150,14 +150,14 @@ def test_words_to_avoid():
     """Plain English in names, docstrings, comments, pages and messages: tests/house/words.py."""
     suffixes = {".css", ".html", ".js", ".md", ".po", ".py", ".toml", ".txt", ".yaml"}
     listed = subprocess.check_output(["git", "ls-files"], cwd=ROOT, text=True).splitlines()
-    found = [
+    broken = [
         f"{path}:{line}: {word}"
         for path in map(Path, listed)
         if path.suffix in suffixes and (ROOT / path).is_file()
         if path not in {*WORDS, Path("tests/unit/test_house.py")}  # which name them
         for line, word in words.in_file(ROOT, path)
     ]
-    assert found == []
+    assert broken == []
 
 
 def test_no_label_is_the_name_of_a_class():
@@ -168,14 +168,14 @@ def test_no_label_is_the_name_of_a_class():
     classes.remove("ProcessState")  # the pattern's name of a column
     compound = {name for name in classes if re.search("[a-z][A-Z]", name)}
     labels = {"label", "help_text", "description", "verbose_name", "verbose_name_plural"}
-    found = [
+    broken = [
         f"{path.relative_to(ROOT)}:{node.value.lineno}: {node.value.value}"
         for path, node in nodes
         if isinstance(node, ast.keyword) and node.arg in labels
         if isinstance(node.value, ast.Constant)
         if compound & set(re.findall(r"\w+", str(node.value.value)))
     ]
-    assert found == []
+    assert broken == []
 
 
 def test_commit_hooks_run_each_check_of_make():

@@ -16,8 +16,8 @@ ROOT = Path(__file__).parents[2]
 
 def pinned(text):
     """Return the version of each package that a file of requirements names."""
-    found = re.findall(r"^([\w.\[\]-]+)==([\w.]+)", text, re.MULTILINE)
-    return {name_of(name.partition("[")[0]): version for name, version in found}
+    pins = re.findall(r"^([\w.\[\]-]+)==([\w.]+)", text, re.MULTILINE)
+    return {name_of(name.partition("[")[0]): version for name, version in pins}
 
 
 @pytest.fixture(scope="module")
@@ -28,13 +28,13 @@ def lock():
 def needs(package, anywhere):
     """Return what an installed package needs here, or `anywhere`."""
     try:
-        wanted = [Requirement(one) for one in requires(package) or ()]
+        requirements = [Requirement(text) for text in requires(package) or ()]
     except PackageNotFoundError:  # one of other platforms
         return set()
     return {
-        name_of(one.name)
-        for one in wanted
-        if (anywhere and "extra" not in str(one.marker)) or _holds(one.marker)
+        name_of(requirement.name)
+        for requirement in requirements
+        if (anywhere and "extra" not in str(requirement.marker)) or _holds(requirement.marker)
     }
 
 
@@ -44,31 +44,31 @@ def _holds(marker: Marker | None) -> bool:
 
 def all_needs(packages, *, anywhere):
     """Return packages, and what they need, and so on."""
-    found, left = set(), set(packages)
+    collected, left = set(), set(packages)
     while left:
-        one = left.pop()
-        found.add(one)
-        left |= needs(one, anywhere) - found
-    return found
+        package = left.pop()
+        collected.add(package)
+        left |= needs(package, anywhere) - collected
+    return collected
 
 
 def test_lock_has_the_versions_of_the_requirements(lock):
-    wanted = pinned((ROOT / "requirements.txt").read_text())
+    requirements = pinned((ROOT / "requirements.txt").read_text())
     locked = pinned(lock)
-    assert wanted
-    assert {name: locked.get(name) for name in wanted} == wanted, "run make lock"
+    assert requirements
+    assert {name: locked.get(name) for name in requirements} == requirements, "run make lock"
 
 
 def test_lock_has_all_that_the_requirements_need_and_nothing_else(lock):
-    wanted, locked = pinned((ROOT / "requirements.txt").read_text()), set(pinned(lock))
-    assert all_needs(wanted, anywhere=False) <= locked, "run make lock"
-    assert locked <= all_needs(wanted, anywhere=True), "run make lock"
+    requirements, locked = pinned((ROOT / "requirements.txt").read_text()), set(pinned(lock))
+    assert all_needs(requirements, anywhere=False) <= locked, "run make lock"
+    assert locked <= all_needs(requirements, anywhere=True), "run make lock"
 
 
 def test_each_package_of_the_lock_has_hashes_and_comes_from_the_usual_place(lock):
     entries = re.split(r"\n(?=\S)", lock.strip())
     assert len(entries) == len(pinned(lock))
-    assert [one for one in entries if not re.search(r"--hash=sha256:[0-9a-f]{64}", one)] == []
+    assert [entry for entry in entries if not re.search(r"--hash=sha256:[0-9a-f]{64}", entry)] == []
     assert not re.search(r"://|^-", lock, re.MULTILINE)
 
 

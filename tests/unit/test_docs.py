@@ -30,8 +30,8 @@ PAGES = tracked("*.md")
 
 def links(name):
     """Return the relative links of a page."""
-    found = ("".join(link) for link in LINK.findall(CODE.sub("", (PROJECT / name).read_text())))
-    return [link for link in found if not re.match(r"[a-z]+:|/", link)]
+    targets = ("".join(link) for link in LINK.findall(CODE.sub("", (PROJECT / name).read_text())))
+    return [link for link in targets if not re.match(r"[a-z]+:|/", link)]
 
 
 @pytest.mark.parametrize("name", PAGES)
@@ -57,10 +57,10 @@ def test_files_and_functions_that_a_page_names_exist(name):
     text = (PROJECT / name).read_text()
     named = set(NAMED.findall(text))
     roots = {path.split("/")[0] for path in tracked()}
-    places = sorted(place for place in named if place.split("/")[0] in roots)
-    assert len(places) > 20 or name not in MAPS
+    files = {path for path in named if path.split("/")[0] in roots}
+    assert len(files) > 20 or name not in MAPS
     missing = [
-        place for place in places if not (exists(_place(place)) or (PROJECT / place).exists())
+        path for path in sorted(files) if not (exists(_place(path)) or (PROJECT / path).exists())
     ]
     assert missing == []
     rows = re.findall(r"^\| \*\*.+?\*\*[^|]*\| ([^|]+)", text, re.MULTILINE)
@@ -80,8 +80,8 @@ API_PAGES = [name for name in PAGES if "orchestration.api import" in (PROJECT / 
 
 def imported_from_api(text):
     """Return the names that the code blocks of a page import from the interface."""
-    lists = [one or other for one, other in FROM_API.findall("\n".join(FENCED.findall(text)))]
-    parts = [part for one in lists for part in re.sub("#.*", "", one).split(",")]
+    lists = [block or line for block, line in FROM_API.findall("\n".join(FENCED.findall(text)))]
+    parts = [part for listed in lists for part in re.sub("#.*", "", listed).split(",")]
     return {part.split()[0] for part in parts if part.strip()}
 
 
@@ -108,12 +108,12 @@ def test_names_that_a_page_imports_of_the_interface_exist(name):
 def test_calls_of_requests_have_the_arguments_of_the_interface():
     blocks = BLOCK.findall((PROJECT / "docs/use/workflows.md").read_text())
     (block,) = [code for kind, code in blocks if kind == "python" and "request_undo(" in code]
-    calls = [one for one in ast.walk(ast.parse(block)) if isinstance(one, ast.Call)]
-    named = {one.func.id: one for one in calls if hasattr(api, one.func.id)}
+    calls = [node for node in ast.walk(ast.parse(block)) if isinstance(node, ast.Call)]
+    named = {call.func.id: call for call in calls if hasattr(api, call.func.id)}
     assert {"request_undo", "request_resubmit", "Amendment"} <= named.keys()
     for function, call in named.items():
-        given = {one.arg: one.value for one in call.keywords}
-        inspect.signature(getattr(api, function)).bind(*call.args, **given)
+        arguments = {keyword.arg: keyword.value for keyword in call.keywords}
+        inspect.signature(getattr(api, function)).bind(*call.args, **arguments)
 
 
 def test_table_of_the_rooms_has_the_layers_that_are_checked():

@@ -25,10 +25,10 @@ def test_requirements_are_complete_and_listed_once():
 
 def test_requirement_numbers_in_the_code_exist():
     cited = {
-        found
+        number
         for folder in ("orchestration", "orders")
         for path in (ROOT / folder).rglob("*.py")
-        for found in re.findall(r"\bP\d{1,2}\b", path.read_text())
+        for number in re.findall(r"\bP\d{1,2}\b", path.read_text())
     }
     assert cited
     assert cited <= {row.id for row in ROWS} | {"P50", "P95", "P99"}  # percentiles
@@ -44,7 +44,7 @@ def test_deviations_are_all_explained():
     assert [row.deviates for row in ROWS if row.deviates and row.deviates not in explained] == []
 
 
-@pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda one: f"{one.requirement}-{one.file}")
+@pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda row: f"{row.requirement}-{row.file}")
 def test_mutations_all_apply(mutation):
     text = (ROOT / mutation.file).read_text()
     assert mutation.applied(text) != text
@@ -54,7 +54,7 @@ def test_mutations_all_apply(mutation):
 
 
 def test_ten_requirements_have_a_mutation():
-    assert len({one.requirement for one in MUTATIONS}) >= 10
+    assert len({row.requirement for row in MUTATIONS}) >= 10
 
 
 def test_page_has_a_section_on_when_not_to_use_the_pattern():

@@ -13,9 +13,9 @@ SHOWN = [shown for pages in PAGES.values() for shown in pages]
 def names(namespace):
     """Return the names of all addresses in a namespace."""
     (resolver,) = [
-        one for one in get_resolver().url_patterns if getattr(one, "namespace", "") == namespace
+        path for path in get_resolver().url_patterns if getattr(path, "namespace", "") == namespace
     ]
-    return {f"{namespace}:{one.name}" for one in resolver.url_patterns}
+    return {f"{namespace}:{pattern.name}" for pattern in resolver.url_patterns}
 
 
 def test_addresses_of_shop_and_dashboard_are_pictured_or_exempt():

@@ -21,7 +21,7 @@ PYTHONS = ["3.11", "3.14"]  # the ends: what is there for both is there for thos
 
 def missing(requirements, platform, python, target) -> str:
     """Return why the requirements and all that they lead to cannot be installed from wheels, or ''."""
-    found = subprocess.run(
+    completed = subprocess.run(
         [
             *(UV, "pip", "compile", requirements, "--output-file", target, "--quiet"),
             *("--only-binary", ":all:", "--no-python-downloads"),
@@ -32,7 +32,7 @@ def missing(requirements, platform, python, target) -> str:
         text=True,
         check=False,
     )
-    return found.stderr if found.returncode else ""
+    return completed.stderr if completed.returncode else ""
 
 
 @pytest.mark.parametrize("python", PYTHONS)

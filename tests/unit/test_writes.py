@@ -32,22 +32,22 @@ def names(path):
 
 
 def test_each_write_names_the_state_and_for_a_step_its_attempt_and_generation():
-    found = {
+    broken = {
         str(path.relative_to(ROOT)): lines
         for path in PRODUCT
         if (lines := unguarded(path.read_text(), names(path)))
     }
-    assert found.keys() - EXCEPTIONS.keys() == set(), found
-    assert EXCEPTIONS.keys() - found.keys() == set(), "an exception that is not needed"
+    assert broken.keys() - EXCEPTIONS.keys() == set(), broken
+    assert EXCEPTIONS.keys() - broken.keys() == set(), "an exception that is not needed"
 
 
 def test_only_transitions_write_tasks_and_steps():
-    found = {
+    writers = {
         str(path.relative_to(ROOT))
         for path in PRODUCT
         if TRANSITIONS not in path.parents and writes(path.read_text(), names(path))
     }
-    assert found <= EXCEPTIONS.keys()
+    assert writers <= EXCEPTIONS.keys()
 
 
 # All moves of steps are written by `step_update`. These decide in SQL, over rows that they lock there.

@@ -26,15 +26,15 @@ def modules():
 
 
 @pytest.mark.parametrize(
-    ("settings", "given", "laned"),
+    ("settings", "variables", "laned"),
     [("bench.settings", {"AGENTS": "3"}, False), ("bench.lanes.settings", LANES, True)],
 )
-def test_benchmarks_start_with_declarations_that_pass_the_checks(settings, given, laned):
+def test_benchmarks_start_with_declarations_that_pass_the_checks(settings, variables, laned):
     names = [".".join(parts) for parts in modules() if bool(LANED & set(parts)) == laned]
     assert len(names) > 10
     code = CHECK + "\n".join(f"import {name}" for name in names)
     environment = {
-        **os.environ, **given, "SECRET_KEY": "k" * 50, "DJANGO_SETTINGS_MODULE": settings
+        **os.environ, **variables, "SECRET_KEY": "k" * 50, "DJANGO_SETTINGS_MODULE": settings
     }  # fmt: skip
     started = subprocess.run(
         [sys.executable, "-c", code], cwd=PROJECT, env=environment, capture_output=True, text=True,

@@ -7,7 +7,7 @@ from bench.goodput.verdict import Outage, Pair, RateResult, Results
 
 
 def results(**changes):
-    found = RateResult(
+    rate = RateResult(
         failing=0.2,
         healthy=100.0,
         steady=Pair(on=76.0, off=80.0),
@@ -17,8 +17,8 @@ def results(**changes):
         outage=Outage(seconds=45.0, probes=1),
     )
     for name, value in changes.items():
-        setattr(found, name, value)
-    return Results(by_rate={found.failing: found}, busy=Pair(on=90.0, off=100.0), beside=0.99)
+        setattr(rate, name, value)
+    return Results(by_rate={rate.failing: rate}, busy=Pair(on=90.0, off=100.0), beside=0.99)
 
 
 def test_goodput_targets_exactly_met():

@@ -14,16 +14,16 @@ def fates(**rules):
     return [fate(Rules(**rules), number, 1)[0] for number in range(MANY)]
 
 
-def share(found, what):
-    return sum(one == what for one in found) / MANY
+def share(drawn, what):
+    return sum(each == what for each in drawn) / MANY
 
 
 def test_fates_share_failures_equally():
-    found = fates(failing=0.3, busy=0.05)
+    drawn = fates(failing=0.3, busy=0.05)
     for what in FAULTS:
-        assert share(found, what) == pytest.approx(0.1, abs=0.01)
-    assert share(found, Fate.BUSY) == pytest.approx(0.05, abs=0.01)
-    assert share(found, Fate.DONE) == pytest.approx(0.65, abs=0.01)
+        assert share(drawn, what) == pytest.approx(0.1, abs=0.01)
+    assert share(drawn, Fate.BUSY) == pytest.approx(0.05, abs=0.01)
+    assert share(drawn, Fate.DONE) == pytest.approx(0.65, abs=0.01)
 
 
 def test_fates_of_healthy_and_failed_service():
@@ -35,7 +35,7 @@ def test_fates_same_for_runs_different_for_repeats():
     rules = Rules(failing=0.5)
     assert fates(failing=0.5) == fates(failing=0.5)
     repeats = [fate(rules, number, 2)[0] for number in range(MANY)]
-    alike = sum(one == other for one, other in zip(fates(failing=0.5), repeats, strict=True))
+    alike = sum(first == repeat for first, repeat in zip(fates(failing=0.5), repeats, strict=True))
     assert alike / MANY == pytest.approx(0.25 + 3 / 36, abs=0.02)
 
 

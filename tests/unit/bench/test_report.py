@@ -60,6 +60,6 @@ def test_share_of_the_limit_only_where_measured():
 def test_calls_that_a_peer_repeated_are_named():
     text = report.markdown(results())
     assert "more than once" not in text
-    found = results()
-    found["systems"]["engine"]["repeated_calls"] = 31
-    assert "this engine: 31 calls were made more than once." in report.markdown(found)
+    measured = results()
+    measured["systems"]["engine"]["repeated_calls"] = 31
+    assert "this engine: 31 calls were made more than once." in report.markdown(measured)

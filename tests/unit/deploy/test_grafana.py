@@ -10,7 +10,7 @@ ANY = {"type": "prometheus", "uid": "${datasource}"}
 
 def test_both_dashboards_are_there_under_names_of_their_own():
     assert set(DASHBOARDS) == {"orders.json", "machinery.json"}
-    assert len({one["uid"] for one in DASHBOARDS.values()}) == 2
+    assert len({dashboard["uid"] for dashboard in DASHBOARDS.values()}) == 2
 
 
 @pytest.mark.parametrize("name", DASHBOARDS)
@@ -21,9 +21,10 @@ def test_dashboard_has_a_variable_for_the_data_source(name):
     assert (variable["name"], variable["type"]) == ("datasource", "datasource")
     for panel in prometheus.panels(dashboard):
         if panel["type"] != "row":
-            assert [panel["datasource"], *[one["datasource"] for one in panel["targets"]]] == [
-                ANY
-            ] * (1 + len(panel["targets"]))
+            assert [
+                panel["datasource"],
+                *[target["datasource"] for target in panel["targets"]],
+            ] == [ANY] * (1 + len(panel["targets"]))
 
 
 @pytest.mark.parametrize("name", DASHBOARDS)
@@ -40,5 +41,5 @@ def test_panels_have_ids_and_places_of_their_own(name):
     ]
     assert len(taken) == len(set(taken))
     assert max(x for x, _ in taken) < 24
-    references = [[one["refId"] for one in panel.get("targets", [])] for panel in panels]
-    assert all(len(given) == len(set(given)) for given in references)
+    references = [[target["refId"] for target in panel.get("targets", [])] for panel in panels]
+    assert all(len(ids) == len(set(ids)) for ids in references)

@@ -45,10 +45,10 @@ def who_has(started, variable):
     """Return the queues, commands and web servers that have a secret."""
     return {
         name
-        for one in started
-        if not one.for_people and variable in dict(one.secrets)
-        for name in one.queues(list(needs.OF_QUEUE))
-        or [one.command[0] if one.command[0] == "gunicorn" else one.command[2]]
+        for process in started
+        if not process.for_people and variable in dict(process.secrets)
+        for name in process.queues(list(needs.OF_QUEUE))
+        or [process.command[0] if process.command[0] == "gunicorn" else process.command[2]]
     }
 
 
@@ -70,8 +70,8 @@ def test_secret_is_where_it_is_needed_alone(variable, processes):
 
 
 def test_shop_has_a_role_of_its_own_and_is_beside_the_web_server_for_staff(started):
-    web = [one for one in started if one.command[0] == "gunicorn"]
-    roles = {one.serves_shop: dict(one.secrets)["DATABASE_URL"] for one in web}
+    web = [process for process in started if process.command[0] == "gunicorn"]
+    roles = {process.serves_shop: dict(process.secrets)["DATABASE_URL"] for process in web}
     assert roles == {True: "shop_database_url", False: "database_url"}
 
 
@@ -86,7 +86,7 @@ PLANTED = [
 
 @pytest.mark.parametrize(("name", "secret"), PLANTED)
 def test_planted_secret_is_found(name, secret):
-    [process] = [one for one in by_compose() if one.name == name]
+    [process] = [candidate for candidate in by_compose() if candidate.name == name]
     planted = replace(process, secrets=process.secrets | {secret})
     [problem] = needs.problems([planted])
     assert name in problem
@@ -108,8 +108,8 @@ def test_secret_planted_in_a_unit_is_found(tmp_path):
     shutil.copytree(SYSTEMD, tmp_path, dirs_exist_ok=True)
     with (tmp_path / "sas-.service.d" / "common.conf").open("a") as file:
         file.write("LoadCredential=payment_secret_key:/etc/sas/secrets/payment_secret_key\n")
-    found = list(needs.problems(list(by_systemd(tmp_path))))
-    assert [one for one in found if one.startswith("sas-web.service has payment_secret_key")]
+    problems = list(needs.problems(list(by_systemd(tmp_path))))
+    assert [line for line in problems if line.startswith("sas-web.service has payment_secret_key")]
 
 
 VOLUME = {"name": "more", "secret": {"secretName": "sas-manage"}}
@@ -123,16 +123,16 @@ def test_secret_planted_in_a_pod_is_found(planted):
     shared = dict(line.split("=", 1) for line in generated["configMapGenerator"][0]["literals"])
     assert list(needs.problems(processes(objects, shared))) == []
     [pod] = [
-        one["spec"]["template"]["spec"]
-        for one in objects
-        if one["kind"] == "Deployment" and one["metadata"]["name"] == "housekeeper"
+        manifest["spec"]["template"]["spec"]
+        for manifest in objects
+        if manifest["kind"] == "Deployment" and manifest["metadata"]["name"] == "housekeeper"
     ]
     if "secret" in planted:
         pod["volumes"].append(planted)
     else:
         pod["containers"][0]["env"].append(planted)
-    found = list(needs.problems(processes(objects, shared)))
-    assert [one for one in found if one.startswith("housekeeper has")]
+    problems = list(needs.problems(processes(objects, shared)))
+    assert [line for line in problems if line.startswith("housekeeper has")]
 
 
 def test_user_on_redis_is_that_of_the_queues():
@@ -147,6 +147,8 @@ def test_user_on_redis_is_that_of_the_queues():
 
 
 def test_worker_of_an_unknown_queue_is_in_no_table():
-    one = Started(name="x", command=["python", "manage.py", "work", "y"], grace=1.0, outside=False)
+    process = Started(
+        name="x", command=["python", "manage.py", "work", "y"], grace=1.0, outside=False
+    )
     with pytest.raises(KeyError):
-        needs.needed(one)
+        needs.needed(process)

@@ -22,6 +22,6 @@ def test_shortened_rules_differ_in_times_only():
             [rule for group in yaml.safe_load(rules)["groups"] for rule in group["rules"]]
             for rules in (path.read_text(), shortened(path.read_text()))
         )
-        assert [one.get("alert", one.get("record")) for one in full] == [
-            one.get("alert", one.get("record")) for one in short
+        assert [rule.get("alert", rule.get("record")) for rule in full] == [
+            rule.get("alert", rule.get("record")) for rule in short
         ]

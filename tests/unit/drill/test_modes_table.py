@@ -111,8 +111,8 @@ def test_results_keep_rows_of_other_modes(tmp_path):
     page = tmp_path / "page.md"
     page.write_text("\n".join(["# Title", *RESULTS, "The end"]))
 
-    def write(*found):
-        report.write(RESULTS, report.results(TABLE, found, page), page)
+    def write(*outcomes):
+        report.write(RESULTS, report.results(TABLE, outcomes, page), page)
         return page.read_text()
 
     def row(mode, orders):

@@ -60,7 +60,7 @@ def test_end_all_includes_ended_process(tmp_path):
     ]
     processes[0].end()
     end_all(processes, seconds=0.1)
-    assert [one.returncode for one in processes] == [-signal.SIGTERM, -signal.SIGKILL]
+    assert [process.returncode for process in processes] == [-signal.SIGTERM, -signal.SIGKILL]
 
 
 def test_require_running_raises_for_ended_process(tmp_path):
@@ -72,9 +72,9 @@ def test_require_running_raises_for_ended_process(tmp_path):
 
 
 def test_process_ends_with_starting_thread(tmp_path):
-    found = []
-    thread = threading.Thread(target=lambda: found.append(started(WITH_CHILD, tmp_path / "log")))
+    begun = []
+    thread = threading.Thread(target=lambda: begun.append(started(WITH_CHILD, tmp_path / "log")))
     thread.start()
     thread.join()
-    assert found[0].wait(10) == -signal.SIGTERM
-    found[0].end()
+    assert begun[0].wait(10) == -signal.SIGTERM
+    begun[0].end()

@@ -61,8 +61,8 @@ def ask(client, text):
         return b""
 
 
-def spoiled(tmp_path, **given):
-    return behind(tmp_path / "socket", tmp_path / "moved", Spoil(**given))
+def spoiled(tmp_path, **faults):
+    return behind(tmp_path / "socket", tmp_path / "moved", Spoil(**faults))
 
 
 def test_proxy_without_fault_forwards(tmp_path, server, connect):

@@ -31,9 +31,9 @@ def starting():
 
 
 def test_stacks_end_with_the_audit():
-    found = starting()
-    assert len(found) > len(OTHERWISE)
-    assert {name for name, text in found.items() if "audited(" not in text} == OTHERWISE.keys()
+    sources = starting()
+    assert len(sources) > len(OTHERWISE)
+    assert {name for name, text in sources.items() if "audited(" not in text} == OTHERWISE.keys()
 
 
 def test_stacks_have_two_of_each_process(monkeypatch):

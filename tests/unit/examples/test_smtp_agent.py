@@ -87,7 +87,7 @@ class TestLetters(AgentContract):
 
     def standing(self, key, result):
         """Return how many letters a mailbox shows that goes by the Message-ID."""
-        return len({one for one in self.server.ids() if one == message_id(key)})
+        return len({number for number in self.server.ids() if number == message_id(key)})
 
     def ends(self):
         reply = self.perform("send", LETTER, "task:tell:do:1", seconds=5.0)

@@ -38,7 +38,7 @@ class Unregistered(Agent):
 
 
 @pytest.fixture
-def found(monkeypatch):
+def problems_of(monkeypatch):
     """Return what the checks find in one step of a workflow."""
     monkeypatch.setitem(registry.agents, "clerk", Clerk)
 
@@ -60,8 +60,8 @@ def found(monkeypatch):
         {"agent": "", "action": "", "compute": dict},
     ],
 )
-def test_each_declaration_of_an_undo_is_accepted(found, fields):
-    assert found(**fields) == []
+def test_each_declaration_of_an_undo_is_accepted(problems_of, fields):
+    assert problems_of(**fields) == []
 
 
 @pytest.mark.parametrize(
@@ -109,8 +109,8 @@ def test_each_declaration_of_an_undo_is_accepted(found, fields):
         ),
     ],
 )
-def test_mistakes_are_reported_with_a_sentence(found, fields, identifier, problem):
-    ((reported, message),) = found(**fields)
+def test_mistakes_are_reported_with_a_sentence(problems_of, fields, identifier, problem):
+    ((reported, message),) = problems_of(**fields)
     assert reported == identifier
     assert message.startswith("workflow 'w': step 'a'")
     assert problem in message
@@ -128,8 +128,8 @@ def test_mistakes_are_reported_with_a_sentence(found, fields, identifier, proble
         ({"undo": None, "request": "page"}, "field(…) stands for a value of the input"),
     ],
 )
-def test_mistakes_come_with_a_hint(found, fields, hint):
-    found(**fields)
+def test_mistakes_come_with_a_hint(problems_of, fields, hint):
+    problems_of(**fields)
     (error,) = check_workflows()
     assert hint in error.hint
 
@@ -192,8 +192,8 @@ def test_policies_that_could_not_be_stored_are_reported(monkeypatch, policy, pro
 
 
 def test_two_mistakes_of_a_policy_are_both_reported(monkeypatch):
-    found = policy_problems(monkeypatch, {"treis": 2, "backoff": "1"})
-    assert len(found) == 2
+    problems = policy_problems(monkeypatch, {"treis": 2, "backoff": "1"})
+    assert len(problems) == 2
 
 
 def test_agents_that_cannot_work_are_reported(monkeypatch):
@@ -206,14 +206,14 @@ def test_agents_that_cannot_work_are_reported(monkeypatch):
 
     monkeypatch.setattr(registry, "agents", {Plain.name: Plain})
     assert sorted(error.id for error in check_agents()) == [
-        f"orchestration.{one}" for one in ("E003", "E006", "E008")
+        f"orchestration.{code}" for code in ("E003", "E006", "E008")
     ]
 
 
 @pytest.mark.parametrize(
     ("name", "is_reserved"),
     [
-        *((one, True) for one in queues.HANDLERS),
+        *((queue, True) for queue in queues.HANDLERS),
         ("status.shop", True),
         ("web", True),
         ("supervisor", True),
@@ -300,10 +300,10 @@ def test_payload_without_a_type_is_found(monkeypatch, annotation, problem):
         stamp.__annotations__["page"] = annotation
     kind = type("Untyped", (Agent,), {"name": "untyped", "stamp": action(stamp)})
     monkeypatch.setattr(registry, "agents", {"untyped": kind})
-    (found,) = check_agents()
-    assert found.id == "orchestration.E014"
-    assert found.msg == f"agent 'untyped': its action 'stamp' takes a payload: {problem}"
-    assert "call.payload" in found.hint
+    (error,) = check_agents()
+    assert error.id == "orchestration.E014"
+    assert error.msg == f"agent 'untyped': its action 'stamp' takes a payload: {problem}"
+    assert "call.payload" in error.hint
 
 
 def test_parameters_that_need_no_payload_are_accepted(monkeypatch):
@@ -380,12 +380,12 @@ def test_requests_are_held_against_the_types_of_actions(
         Step(name="b", request=request_of_b, after=["a", "c"], **stamp),
     ]
     monkeypatch.setattr(registry, "workflows", {"w": Workflow(name="w", steps=steps)})
-    found = [(error.id, error.msg) for error in check_workflows()]
+    errors = [(error.id, error.msg) for error in check_workflows()]
     if problem is None:
-        assert found == []
+        assert errors == []
     else:
-        assert found[0][0] == "orchestration.E010"
-        assert problem in found[0][1]
+        assert errors[0][0] == "orchestration.E010"
+        assert problem in errors[0][1]
 
 
 DECLARED = """
@@ -397,8 +397,8 @@ register(Workflow(name="w", steps=[Step(name="a", compute=dict)]))
 """
 
 
-@pytest.mark.parametrize(("files", "found"), [(("one", "one"), 0), (("one", "two"), 2)])
-def test_two_of_one_name_are_reported_with_their_places(monkeypatch, files, found):
+@pytest.mark.parametrize(("files", "count"), [(("one", "one"), 0), (("one", "two"), 2)])
+def test_two_of_one_name_are_reported_with_their_places(monkeypatch, files, count):
     for name, empty in (
         ("agents", {}),
         ("workflows", {}),
@@ -409,7 +409,7 @@ def test_two_of_one_name_are_reported_with_their_places(monkeypatch, files, foun
     for name in files:
         exec(compile(DECLARED, f"/project/{name}/workflow.py", "exec"), {})
     errors = check_names()
-    assert [error.id for error in errors] == ["orchestration.E009"] * found
+    assert [error.id for error in errors] == ["orchestration.E009"] * count
     for error, line in zip(errors, (5, 6), strict=False):
         assert error.msg.endswith(f"in one/workflow.py:{line} and in two/workflow.py:{line}")
 
@@ -431,8 +431,8 @@ def test_only_workflows_and_named_agents_are_registered(thing):
 def test_database_of_another_kind_is_reported(monkeypatch, vendor, driver, problem):
     here = SimpleNamespace(vendor=vendor, Database=driver)
     monkeypatch.setattr(checks, "connection", here)
-    found = [error.msg for error in checks.check_database()]
-    assert [message.startswith(problem) for message in found] == ([True] if problem else [])
+    messages = [error.msg for error in checks.check_database()]
+    assert [message.startswith(problem) for message in messages] == ([True] if problem else [])
 
 
 def test_application_that_is_not_installed_is_reported(settings, tmp_path):

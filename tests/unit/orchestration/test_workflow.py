@@ -23,12 +23,12 @@ def test_valid_workflow_has_no_problems():
     assert own_problems(sound) == []
 
 
-def compute(given):
-    return given
+def compute(payload):
+    return payload
 
 
-async def call(given):
-    return given
+async def call(payload):
+    return payload
 
 
 def computed(**fields):
@@ -66,8 +66,8 @@ def test_local_step_needs_no_undo():
     ],
 )
 def test_mistakes_are_named(workflow, problem):
-    (found,) = own_problems(workflow)
-    assert found.text.startswith(problem)
+    (mistake,) = own_problems(workflow)
+    assert mistake.text.startswith(problem)
 
 
 def test_templates_are_filled_from_input_and_results():

@@ -14,7 +14,7 @@ ADA = {"name": "Ada", "street": "Weg 12", "postcode": "10435", "city": "Berlin",
 def codes(**changes):
     """Return the codes of the errors of an address, by field."""
     errors = AddressForm({**ADA, **changes}).errors.as_data()
-    return {name: [one.code for one in found] for name, found in errors.items()}
+    return {name: [error.code for error in of_field] for name, of_field in errors.items()}
 
 
 @pytest.mark.parametrize("code", COUNTRIES)
@@ -25,7 +25,7 @@ def test_country_has_fields_and_an_example_that_it_takes(code):
     assert ("region" in names) == bool(rules.regions) == (code in {"ES", "IE", "IT"})
     assert rules.read_postcode(rules.postcode_example) == rules.postcode_example
     assert rules.read_postcode("1") is rules.read_postcode("") is None
-    assert all(len(one) <= MAX_LENGTH["region"] for one in rules.regions)
+    assert all(len(region) <= MAX_LENGTH["region"] for region in rules.regions)
 
 
 @pytest.mark.parametrize(

@@ -70,8 +70,8 @@ def test_hidden_characters_are_refused(name):
 def test_no_format_character_but_joiners_is_taken():
     """Of all that Unicode has, but for signs of scripts that show, or shape what stands beside them."""
     formats = [
-        chr(one) for one in range(0x110000) if unicodedata.category(chr(one)) in {"Cf", "Cc"}
+        chr(code) for code in range(0x110000) if unicodedata.category(chr(code)) in {"Cf", "Cc"}
     ]
-    taken = {one for one in formats if re.match(VISIBLE, f"a{one}b")}
+    taken = {ch for ch in formats if re.match(VISIBLE, f"a{ch}b")}
     signs = re.compile("ARABIC|SYRIAC|KAITHI|EGYPTIAN")
-    assert {one for one in taken if not signs.match(unicodedata.name(one))} == {"\u200c", "\u200d"}
+    assert {ch for ch in taken if not signs.match(unicodedata.name(ch))} == {"\u200c", "\u200d"}

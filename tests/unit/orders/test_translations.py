@@ -35,6 +35,6 @@ def test_compiled_catalogue_is_current(path):
     written = polib.pofile(str(path))
 
     def content(entries):
-        return {message_of(one): (one.msgstr, str(one.msgstr_plural)) for one in entries}
+        return {message_of(entry): (entry.msgstr, str(entry.msgstr_plural)) for entry in entries}
 
     assert content(compiled) == content(written), "run: make messages"

@@ -13,7 +13,7 @@ from tests.support.sandbox import CHARGE, MAIL, Client, restarted
 
 
 def test_restart_keeps_all_state(tmp_path: Path) -> None:
-    kept: dict[str, Any] = {}
+    past: dict[str, Any] = {}
 
     async def look(client: Client) -> dict[str, Any]:
         paths = ("/ledger", "/ledger/summary", "/inventory/stock", "/faults", "/mail/messages")
@@ -31,18 +31,18 @@ def test_restart_keeps_all_state(tmp_path: Path) -> None:
         await client.made("/mail/messages", MAIL)
         await client.post("/bench/undo", {"key": "never-done"})
         await client.post("/v1/payment_intents", CHARGE | {"amount": "-"}, "k-bad")
-        kept["first"] = (await client.post("/v1/payment_intents", CHARGE, "k-p")).raw
+        past["first"] = (await client.post("/v1/payment_intents", CHARGE, "k-p")).raw
         script = [{"fault": "status", "partner": "bench", "times": 3, "skip": 1, "key": "b-*"}]
         await client.call("PUT", "/faults", {"faults": script, "latency": {"mail": 0.02}})
         for _ in range(2):
             await client.post("/bench/calls", {}, "b-1")
-        kept["state"] = await look(client)
+        past["state"] = await look(client)
 
     async def then(client: Client) -> None:
         state = await look(client)
-        state["/faults"]["latency"] = kept["state"]["/faults"]["latency"]  # `running` sets it to 0
-        assert state == kept["state"]
-        assert (await client.post("/v1/payment_intents", CHARGE, "k-p")).raw == kept["first"]
+        state["/faults"]["latency"] = past["state"]["/faults"]["latency"]  # `running` sets it to 0
+        assert state == past["state"]
+        assert (await client.post("/v1/payment_intents", CHARGE, "k-p")).raw == past["first"]
         assert (await client.post("/bench/calls", {}, "never-done")).code == "already_undone"
         statuses = [(await client.post("/bench/calls", {}, "b-2")).status for _ in range(3)]
         assert statuses == [500, 500, 201]

@@ -132,7 +132,7 @@ def test_restart_keeps_the_start_of_a_fault(tmp_path: Path) -> None:
         await client.call("POST", "/faults", {"fault": "slow"})
 
     async def then(client: Client) -> None:
-        kept, later = client.sandbox.script.faults
-        assert kept.since == began[0] <= later.since
+        earlier, later = client.sandbox.script.faults
+        assert earlier.since == began[0] <= later.since
 
     restarted(tmp_path, first, then)

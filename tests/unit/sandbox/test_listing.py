@@ -35,13 +35,13 @@ async def test_long_pages_have_each_entry_once(client: Client, limit: int) -> No
     do_nothing = Call("bench", "call", "", "o-1", None, {}, "")
     for number in range(1201):
         client.sandbox.ledger.perform(do_nothing._replace(key=f"k-{number}"))
-    found, after, pages = [], 0, 0
+    entries, after, pages = [], 0, 0
     while after is not None:
         page = await client.get(f"/ledger?after={after}&limit={limit}")
-        found += page["entries"]
+        entries += page["entries"]
         after, pages = page["next"], pages + 1
-    assert [entry["seq"] for entry in found] == list(range(1, 1202))
-    assert [entry["key"] for entry in found] == [f"k-{number}" for number in range(1201)]
+    assert [entry["seq"] for entry in entries] == list(range(1, 1202))
+    assert [entry["key"] for entry in entries] == [f"k-{number}" for number in range(1201)]
     assert pages == -(-1201 // limit)
 
 

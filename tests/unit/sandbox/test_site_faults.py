@@ -38,6 +38,6 @@ def test_scope_description_names_each_filter(fault: dict[str, Any], words: str, 
 
 
 def test_partner_state_prefers_a_fault_for_all_requests() -> None:
-    some = parse_fault({"partner": "mail", "fault": "status", "order": "o-1"}, "fault", 1)
+    of_an_order = parse_fault({"partner": "mail", "fault": "status", "order": "o-1"}, "fault", 1)
     everyone = parse_fault({"partner": "mail", "fault": "down"}, "fault", 2)
-    assert faults.partner_state("mail", [some, everyone]).word == "Down"
+    assert faults.partner_state("mail", [of_an_order, everyone]).word == "Down"

@@ -30,7 +30,7 @@ async def test_preset_breaks_one_partner(client: Client, partner: str, name: str
     assert fault["times"] is None
     shown = await page(client)
     state = faults.DESCRIPTIONS[fault["fault"]][0]
-    assert {one: text_of(shown, f"{one}-state") for one in SHOWN} == {
+    assert {partner: text_of(shown, f"{partner}-state") for partner in SHOWN} == {
         **dict.fromkeys(SHOWN, faults.WORKS.word),
         partner: state,
     }

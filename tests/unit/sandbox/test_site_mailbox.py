@@ -18,8 +18,8 @@ async def test_mailbox_shows_the_newest_first_and_filters(client: Client) -> Non
     assert "Number 2" in of_ada
     assert "Number 1" not in of_ada
     assert 'id="no-mail"' in await page(client, "/mail/?to=carl")
-    found = (await client.get("/mail/messages?to=bob"))["messages"]
-    assert [message["subject"] for message in found] == ["Number 1"]
+    messages = (await client.get("/mail/messages?to=bob"))["messages"]
+    assert [message["subject"] for message in messages] == ["Number 1"]
 
 
 @served

@@ -15,14 +15,14 @@ pytestmark = pytest.mark.django_db
 
 def ask(method: str, path: str = "/livez") -> tuple[str, dict[str, str], bytes]:
     """Return the status, headers and body that a web server gets; the test client drops the body."""
-    given = []
+    started = []
     answer = WSGIHandler()(
         RequestFactory().generic(method, path).environ,
-        lambda status, headers: given.append((status, dict(headers))),
+        lambda status, headers: started.append((status, dict(headers))),
     )
     body = b"".join(answer)
     answer.close()
-    return *given[0], body
+    return *started[0], body
 
 
 def test_head_has_the_headers_of_get_and_no_body():

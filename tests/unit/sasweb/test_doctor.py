@@ -30,10 +30,10 @@ PRODUCTION = {
 }  # fmt: skip
 
 
-def found(**changes):
-    given = SimpleNamespace(**PRODUCTION | changes)
+def findings(**changes):
+    values = SimpleNamespace(**PRODUCTION | changes)
     checks = [check for check in doctor.of_settings.checks if check is not doctor.django]
-    return {(check.__name__, one.level) for check in checks for one in check(given)}
+    return {(check.__name__, message.level) for check in checks for message in check(values)}
 
 
 @pytest.mark.parametrize(
@@ -64,23 +64,23 @@ def found(**changes):
     ],
 )
 def test_production_with_one_fault_has_that_finding_only(changes, expected):
-    assert found(**changes) == expected
+    assert findings(**changes) == expected
 
 
 def test_static_files_that_were_not_collected(tmp_path):
-    given = {"STORAGES": project.STORAGES, "STATIC_ROOT": tmp_path}
-    assert found(**given) == {("static_files", ERROR)}
+    values = {"STORAGES": project.STORAGES, "STATIC_ROOT": tmp_path}
+    assert findings(**values) == {("static_files", ERROR)}
     (tmp_path / "staticfiles.json").touch()
-    assert found(**given) == set()
+    assert findings(**values) == set()
 
 
 def test_weak_key_and_debug_are_errors_with_remedies(settings):
     settings.SECRET_KEY, settings.DEBUG = "short", True
-    bad = {one.id: one for one in doctor.django(settings) if one.level == ERROR}
+    bad = {message.id: message for message in doctor.django(settings) if message.level == ERROR}
     assert set(bad) == {"security.W009", "security.W018"}
-    assert all(one.hint for one in bad.values())
+    assert all(message.hint for message in bad.values())
     settings.HTTPS, settings.SESSION_COOKIE_SECURE = True, False
-    assert "security.W012" in {one.id for one in doctor.django(settings)}
+    assert "security.W012" in {message.id for message in doctor.django(settings)}
 
 
 def test_connect_reaches_what_listens_only():
@@ -95,7 +95,7 @@ def test_connect_reaches_what_listens_only():
     ("free", "levels"), [(3 << 30, []), (1 << 30, [WARNING]), (9 << 20, [ERROR])]
 )
 def test_disk_that_is_nearly_full(free, levels):
-    assert [one.level for one in doctor.of_disk.judge(free)] == levels
+    assert [message.level for message in doctor.of_disk.judge(free)] == levels
 
 
 def test_doctor_ends_in_time_when_everything_hangs(tmp_path):
@@ -120,7 +120,7 @@ def test_doctor_ends_in_time_when_everything_hangs(tmp_path):
         )  # fmt: skip
         took = time.monotonic() - began
     report = json.loads(done.stdout)
-    ids = {one["id"] for one in report["findings"]}
+    ids = {finding["id"] for finding in report["findings"]}
     assert done.returncode == 2, done.stderr
     assert {"database.unreachable", "redis.unreachable", "PAYMENT_URL.unreachable"} <= ids
     assert "settings.https" in ids

@@ -9,9 +9,9 @@ GOOD = "pQ3v-Zk8sW1_tYx6LmB0rNc5HgFd7JaUeOi2TqRz9wXyVbCn"
 WEAK = ["", "x", "a" * 64, "abc" * 20, "django-insecure-" + GOOD]
 
 
-def check(**given):
+def check(**changes):
     usual = {"debug": False, "secret_key": GOOD, "https": False, "environment": "demo"}
-    safety.check(**usual | given)
+    safety.check(**usual | changes)
 
 
 @pytest.mark.parametrize("production", [{"https": True}, {"environment": "production"}])

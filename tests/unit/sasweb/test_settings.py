@@ -30,7 +30,7 @@ def test_first_weeks_of_https_and_a_key_that_is_replaced():
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout) == [3600, "x"]
-    (line,) = [json.loads(one) for one in done.stderr.splitlines() if "a line" in one]
+    (line,) = [json.loads(text) for text in done.stderr.splitlines() if "a line" in text]
     assert line["process"] == "shell"  # its command, where the environment gives no name
 
 

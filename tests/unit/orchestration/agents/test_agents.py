@@ -53,12 +53,12 @@ class Asked(Greeter):
 
     async def ask(self, call):
         assert (call.action, call.key) == ("greet", "k1")
-        found = await self.get(call, "/keys/k1?partner=bench", expect={"status": str})
-        if found is None:
+        record = await self.get(call, "/keys/k1?partner=bench", expect={"status": str})
+        if record is None:
             return None
-        if found["status"] == "rejected":
+        if record["status"] == "rejected":
             raise Rejected("refused", "permanently")
-        return {"id": found["response"]["id"]}
+        return {"id": record["response"]["id"]}
 
     def knows_nothing(self, status, answer):
         return answer.get("error", {}).get("code") == "unknown_key"
@@ -416,7 +416,7 @@ async def test_calls_share_connections(client):
             replies = await asyncio.gather(*(agent.answer(request()) for _ in range(20)))
             assert {reply.outcome for reply in replies} == {"done"}
         connections = agent._session.connector._conns
-        assert sum(len(kept) for kept in connections.values()) <= 20
+        assert sum(len(idle) for idle in connections.values()) <= 20
     finally:
         await agent.close()
     assert len(await client.entries()) == 60

@@ -38,16 +38,16 @@ def schema_of(request, **options):
 
 
 def test_fields_have_the_types_of_what_takes_them():
-    found = schema_of(
+    schema = schema_of(
         {"count": field("n"), "lines": [field("first")], "note": field("note"), "of": result("x")}
     )
-    assert found["properties"] == {"n": QUANTITY, "first": {}, "note": {}, "reason": {}}
-    assert found["required"] == ["n", "first", "note", "reason"]
+    assert schema["properties"] == {"n": QUANTITY, "first": {}, "note": {}, "reason": {}}
+    assert schema["required"] == ["n", "first", "note", "reason"]
 
 
 def test_fields_inside_of_others_are_objects():
-    found = schema_of({"count": field("order", "n")}, contact=field("order", "to", "email"))
-    assert found["properties"]["order"] == {
+    schema = schema_of({"count": field("order", "n")}, contact=field("order", "to", "email"))
+    assert schema["properties"]["order"] == {
         "type": "object",
         "required": ["to", "n"],
         "properties": {
@@ -71,5 +71,5 @@ def test_value_is_money():
 def test_each_registered_workflow_has_a_schema():
     assert registry.workflows
     for workflow in registry.workflows.values():
-        found = input_schema(workflow)
-        assert {path[0] for path in workflow.fields} == set(found["properties"])
+        schema = input_schema(workflow)
+        assert {path[0] for path in workflow.fields} == set(schema["properties"])

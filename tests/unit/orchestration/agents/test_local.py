@@ -27,16 +27,16 @@ def computed(monkeypatch):
     def reply(function, **payload) -> Reply:
         step = Step(name="sum", compute=function, request={})
         monkeypatch.setitem(registry.workflows, "w", Workflow(name="w", steps=[step]))
-        found = perform("w", request(**payload), "scheduler-1")
-        assert found is not None
-        Reply.parse(found.dump())  # it can be recorded
-        return found
+        reply = perform("w", request(**payload), "scheduler-1")
+        assert reply is not None
+        Reply.parse(reply.dump())  # it can be recorded
+        return reply
 
     return reply
 
 
 def test_result_is_the_functions_return_value(computed):
-    reply = computed(lambda given: {"total": sum(given["prices"])}, prices=[2, 3])
+    reply = computed(lambda payload: {"total": sum(payload["prices"])}, prices=[2, 3])
     assert (reply.outcome, reply.result) == ("done", {"total": 5})
     assert (reply.step, reply.task, reply.attempt, reply.generation) == (7, TASK, 3, 2)
     assert reply.by == "scheduler-1"
@@ -56,17 +56,17 @@ def raises(_):
 
 
 def deep(_):
-    found = {}
+    value = {}
     for _ in range(200):
-        found = {"in": found}
-    return found
+        value = {"in": value}
+    return value
 
 
 @pytest.mark.parametrize(
     ("function", "words"),
     [
         (raises, "ZeroDivisionError: by"),
-        (lambda given: given["missing"], "KeyError: 'missing'"),
+        (lambda payload: payload["missing"], "KeyError: 'missing'"),
         (lambda _: None, "Malformed: not a reply: Expected `object`, got `null`"),
         (lambda _: [1], "Malformed: not a reply: Expected `object`, got `array`"),
         (lambda _: {"at": object()}, "TypeError: Encoding objects of type object"),

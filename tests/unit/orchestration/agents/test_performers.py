@@ -116,14 +116,14 @@ def perform(*actions, seconds=5.0, **fields):
     async def run():
         performers = Performers(Clerk("clerk-1"))
         try:
-            wanted = [
+            requests = [
                 request(step=step, action=name, complete_by=clock.now() + seconds, **fields)
                 for step, name in enumerate(actions, start=1)
             ]
-            found = await asyncio.gather(*(performers.answer(one) for one in wanted))
+            answers = await asyncio.gather(*(performers.answer(message) for message in requests))
         finally:
             await performers.close()
-        return [raw and Reply.parse(raw) for raw in found]
+        return [raw and Reply.parse(raw) for raw in answers]
 
     return asyncio.run(run())
 
@@ -140,11 +140,11 @@ def test_requests_run_in_one_child_process(monkeypatch):
 @pytest.mark.parametrize("bad", ["die", "die_later", "leave"])
 @pytest.mark.parametrize("count", [1, 5])
 def test_request_that_kills_its_process_fails_alone(bad, count):
-    wanted = ["write"] * MANY
+    names = ["write"] * MANY
     for place in range(count):
-        wanted[place * (MANY // count)] = bad
-    replies = perform(*wanted)
-    failed = [reply for reply, name in zip(replies, wanted, strict=True) if name == bad]
+        names[place * (MANY // count)] = bad
+    replies = perform(*names)
+    failed = [reply for reply, name in zip(replies, names, strict=True) if name == bad]
     assert {(reply.outcome, reply.code) for reply in failed} == {("unknown", "agent_error")}
     assert all("its process died" in reply.message for reply in failed)
     assert [reply.outcome for reply in replies if reply not in failed] == ["done"] * (MANY - count)
@@ -153,13 +153,13 @@ def test_request_that_kills_its_process_fails_alone(bad, count):
 @pytest.mark.parametrize("bad", ["block", "spin"])
 @pytest.mark.parametrize("count", [1, 5])
 def test_request_that_blocks_its_process_fails_alone(bad, count):
-    wanted = ["write"] * MANY
+    names = ["write"] * MANY
     for place in range(count):
-        wanted[place * (MANY // count)] = bad
+        names[place * (MANY // count)] = bad
     begun = time.monotonic()
-    replies = perform(*wanted, seconds=6)
+    replies = perform(*names, seconds=6)
     assert time.monotonic() - begun < 12
-    failed = [reply for reply, name in zip(replies, wanted, strict=True) if name == bad]
+    failed = [reply for reply, name in zip(replies, names, strict=True) if name == bad]
     assert {(reply.outcome, reply.code) for reply in failed} == {("unknown", "agent_error")}
     done = [reply for reply in replies if reply not in failed]
     assert [reply.outcome for reply in done] == ["done"] * (MANY - count)
@@ -257,8 +257,8 @@ def test_first_of_several_stuck_requests_may_end(monkeypatch):
         try:
             calls = []
             for _ in range(3):
-                wanted = request(action="think", complete_by=clock.now() + 9)
-                calls.append(asyncio.create_task(performers.answer(wanted)))
+                stuck = request(action="think", complete_by=clock.now() + 9)
+                calls.append(asyncio.create_task(performers.answer(stuck)))
                 await asyncio.sleep(0.1)
             return [Reply.parse(raw).outcome for raw in await asyncio.gather(*calls)]
         finally:

@@ -72,11 +72,11 @@ OTHERS = {
 }
 
 
-GIVEN = {"number": "1", "lines": [{"title": "a", "quantity": 2}]}
+PAYLOAD = {"number": "1", "lines": [{"title": "a", "quantity": 2}]}
 
 
-def answer(agent, **given):
-    return asyncio.run(agent.answer(request(**given)))
+def answer(agent, **fields):
+    return asyncio.run(agent.answer(request(**fields)))
 
 
 def test_schemas_follow_from_the_types():
@@ -102,13 +102,13 @@ def test_type_that_contains_itself_is_refused():
 
 
 def test_action_gets_and_returns_values_of_its_types():
-    reply = answer(Maker(), action="make", key="k", payload=GIVEN)
-    assert (reply.outcome, reply.result) == ("done", {"id": "1/k", "lines": GIVEN["lines"]})
-    assert answer(Maker(), action="by_hand", payload=GIVEN).result == {"id": "1"}
+    reply = answer(Maker(), action="make", key="k", payload=PAYLOAD)
+    assert (reply.outcome, reply.result) == ("done", {"id": "1/k", "lines": PAYLOAD["lines"]})
+    assert answer(Maker(), action="by_hand", payload=PAYLOAD).result == {"id": "1"}
 
 
 def test_forgotten_return_is_a_mistake_of_the_agent():
-    reply = answer(Maker(), action="forgets", payload=GIVEN)
+    reply = answer(Maker(), action="forgets", payload=PAYLOAD)
     assert reply.code == "agent_error"
     assert "forgets returned nothing, and its annotation says Made" in reply.message
 
@@ -140,7 +140,7 @@ def test_result_may_have_more_than_its_type():
 
 
 def test_answer_to_a_question_may_be_typed():
-    assert answer(Maker(), action="make", mode="ask", payload=GIVEN).result["id"] == "asked"
+    assert answer(Maker(), action="make", mode="ask", payload=PAYLOAD).result["id"] == "asked"
 
 
 @pytest.mark.parametrize(
@@ -165,9 +165,9 @@ def price(order: Order) -> Made:
 def test_computed_step_gets_and_returns_values_of_its_types(monkeypatch):
     step = Step(name="hello", compute=price)
     monkeypatch.setitem(local.registry.workflows, "w", Workflow(name="w", steps=[step]))
-    assert local.perform("w", request(payload=GIVEN), "me").result == {
+    assert local.perform("w", request(payload=PAYLOAD), "me").result == {
         "id": "1",
-        "lines": GIVEN["lines"],
+        "lines": PAYLOAD["lines"],
     }
     wrong = local.perform("w", request(payload={"number": 1}), "me")
     assert (wrong.outcome, wrong.code) == ("rejected", "compute_failed")
@@ -210,8 +210,8 @@ class Unlike(msgspec.Struct):
 async def test_answers_of_a_service_are_read_as_types(client):
     poster = Poster()
     poster.base_url = str(client.session._base_url).rstrip("/")
-    made = await poster.answer(request(action="make", payload=GIVEN))
-    other = await poster.answer(request(action="other", payload=GIVEN))
+    made = await poster.answer(request(action="make", payload=PAYLOAD))
+    other = await poster.answer(request(action="other", payload=PAYLOAD))
     await poster.close()
     assert (made.code, made.result["lines"]) == ("", [])
     assert made.result["id"]

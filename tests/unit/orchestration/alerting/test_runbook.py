@@ -28,9 +28,9 @@ def text_of(node, names):
             return text_of(node.left, names) + text_of(node.right, names)
         case ast.IfExp():
             return text_of(node.body, names)
-    found = ast.unparse(node).split(".")
-    value = names.get(found[0])
-    for part in found[1:]:
+    parts = ast.unparse(node).split(".")
+    value = names.get(parts[0])
+    for part in parts[1:]:
         value = getattr(value, part, None)
     return value if isinstance(value, str) else "x"
 
@@ -44,12 +44,12 @@ def calls(path):
 
 def fingerprint_of(call, called, names):
     """Return the fingerprint that a call gives an alert; None if it makes none."""
-    given = [one.value for one in call.keywords if one.arg == "fingerprint"]
+    values = [keyword.value for keyword in call.keywords if keyword.arg == "fingerprint"]
     if called == "raise_alert":
-        given += call.args[:1]
+        values += call.args[:1]
     elif called != "AlertReport":
         return None
-    return text_of(given[0], names) if given else None
+    return text_of(values[0], names) if values else None
 
 
 def raised():

@@ -26,8 +26,8 @@ def _development(settings):
 
 @pytest.fixture
 def receiver():
-    with receiving() as one:
-        yield one
+    with receiving() as server:
+        yield server
 
 
 def hook(url, **fields):

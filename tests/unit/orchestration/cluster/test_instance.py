@@ -4,10 +4,10 @@ from orchestration.cluster import instance
 
 
 def test_long_labels_with_a_common_prefix_stay_distinct():
-    one, other = (instance.name("status." + "x" * 50 + end) for end in "ab")
-    assert one != other
-    assert len(one) <= 80
-    assert one == instance.name("status." + "x" * 50 + "a")
+    first, other = (instance.name("status." + "x" * 50 + end) for end in "ab")
+    assert first != other
+    assert len(first) <= 80
+    assert first == instance.name("status." + "x" * 50 + "a")
 
 
 def test_label_that_fits_is_kept_whole():

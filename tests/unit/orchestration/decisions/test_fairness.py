@@ -89,10 +89,10 @@ def test_waiting_keys_share_by_weight(weights, rounds):
         queue.come(key, 1000)
     got = Counter(queue.serve(rounds))
     # start-time fair queueing: of any two, one is ahead by no more than one turn of each
-    for one in KEYS:
+    for first in KEYS:
         for other in KEYS:
-            lag = got[one] / weights[one] - got[other] / weights[other]
-            assert lag <= 1 / weights[one] + 1 / weights[other] + 1e-6
+            lag = got[first] / weights[first] - got[other] / weights[other]
+            assert lag <= 1 / weights[first] + 1 / weights[other] + 1e-6
 
 
 @given(st.integers(1, 5_000), st.integers(1, 20), st.integers(0, 3_000))

@@ -58,9 +58,9 @@ OPENED = agent(GateState.OPEN, probe_at=SOON)
     ],
 )
 def test_reason_is_the_one_that_ends_last(step, of_agent, reason, at):
-    found = why(step, of_agent, NOW)
-    assert (found.reason, found.at) == (reason, at)
-    assert found.sentence("greeter")
+    answer = why(step, of_agent, NOW)
+    assert (answer.reason, answer.at) == (reason, at)
+    assert answer.sentence("greeter")
 
 
 def test_reasons_all_have_a_sentence():

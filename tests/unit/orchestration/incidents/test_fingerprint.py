@@ -86,7 +86,7 @@ def test_fingerprint_ignores_the_end_of_a_long_message():
 
 IDS = st.one_of(
     st.uuids().map(str),
-    st.uuids().map(lambda one: one.hex),
+    st.uuids().map(lambda uuid: uuid.hex),
     st.integers().map(str),
     st.integers(min_value=2**28).map(lambda n: f"{n:x}"),
     st.integers(min_value=0).map(lambda n: f"A-{n}"),
@@ -101,9 +101,9 @@ IDS = st.one_of(
 WORDS = st.lists(st.sampled_from(["the", "card", "was", "not", "found", "at"]), max_size=5)
 
 
-@given(before=WORDS, after=WORDS, one=IDS, other=IDS)
-def test_same_message_with_other_ids_is_one_cause(before, after, one, other):
-    texts = [" ".join([*before, word, *after]) for word in (one, other)]
+@given(before=WORDS, after=WORDS, first=IDS, other=IDS)
+def test_same_message_with_other_ids_is_one_cause(before, after, first, other):
+    texts = [" ".join([*before, word, *after]) for word in (first, other)]
     assert normalise(texts[0]) == normalise(texts[1])
 
 
@@ -133,9 +133,9 @@ def test_fingerprint_accepts_any_text(text):
 
 
 @given(st.text(min_size=1), st.text(min_size=1))
-def test_other_codes_are_other_causes(one, other):
-    same = one == other
-    assert (cause("x", code=one).fingerprint == cause("x", code=other).fingerprint) == same
+def test_other_codes_are_other_causes(first, other):
+    same = first == other
+    assert (cause("x", code=first).fingerprint == cause("x", code=other).fingerprint) == same
 
 
 @pytest.mark.parametrize(

@@ -14,27 +14,27 @@ def test_url_of_a_server_names_no_master():
 
 def test_url_of_sentinels_names_a_master():
     url = "sentinels://app:p%40ss@a.example:5000,b.example,[::1]:7/main/3?password=own"
-    found = redis_client.master(url)
-    assert found.sentinels == [("a.example", 5000), ("b.example", 26379), ("::1", 7)]
-    assert found.name == "main"
-    assert found.access == {"db": 3, "ssl": True, "username": "app", "password": "p@ss"}
-    assert found.own == {"password": "own", "ssl": True}
-    assert found.for_rq()["MASTER_NAME"] == "main"
+    place = redis_client.master(url)
+    assert place.sentinels == [("a.example", 5000), ("b.example", 26379), ("::1", 7)]
+    assert place.name == "main"
+    assert place.access == {"db": 3, "ssl": True, "username": "app", "password": "p@ss"}
+    assert place.own == {"password": "own", "ssl": True}
+    assert place.for_rq()["MASTER_NAME"] == "main"
 
 
 def test_options_of_tls_hold_for_the_master_as_well():
-    found = redis_client.master("sentinels://a.example/main?password=own&ssl_ca_certs=/ca.pem")
-    assert found.access == {"db": 0, "ssl": True, "ssl_ca_certs": "/ca.pem"}
-    assert found.own == {"password": "own", "ssl": True, "ssl_ca_certs": "/ca.pem"}
+    place = redis_client.master("sentinels://a.example/main?password=own&ssl_ca_certs=/ca.pem")
+    assert place.access == {"db": 0, "ssl": True, "ssl_ca_certs": "/ca.pem"}
+    assert place.own == {"password": "own", "ssl": True, "ssl_ca_certs": "/ca.pem"}
 
 
 @pytest.mark.parametrize("make", [redis_client.client, redis_client.async_client])
 def test_client_asks_each_sentinel_with_patience(make):
     pool = make("sentinel://a.example,b.example/main", socket_timeout=7).connection_pool
     assert pool.service_name == "main"
-    asked = [one.connection_pool.connection_kwargs for one in pool.sentinel_manager.sentinels]
-    assert [one["host"] for one in asked] == ["a.example", "b.example"]
-    assert all(one["socket_timeout"] < pool.connection_kwargs["socket_timeout"] for one in asked)
+    asked = [peer.connection_pool.connection_kwargs for peer in pool.sentinel_manager.sentinels]
+    assert [kw["host"] for kw in asked] == ["a.example", "b.example"]
+    assert all(kw["socket_timeout"] < pool.connection_kwargs["socket_timeout"] for kw in asked)
 
 
 @pytest.mark.parametrize("url", ["sentinel://", "sentinel://a.example", "sentinel://a/main/x"])

@@ -28,7 +28,7 @@ def signed(message=MESSAGE, queue=QUEUE):
 
 def taken(*raw):
     """Return what is taken of messages, without the "look" that stands for refused ones."""
-    return [one for one in signing.accepted(QUEUE, raw) if one != signing.LOOK]
+    return [message for message in signing.accepted(QUEUE, raw) if message != signing.LOOK]
 
 
 def test_signed_message_arrives_as_it_was():
@@ -72,8 +72,8 @@ def test_genuine_messages_beside_forged_ones_are_taken_and_the_caller_looks_on()
 def test_process_without_a_key_takes_signed_messages(settings):
     raw = signed()
     settings.MESSAGE_KEYS = []
-    (found,) = taken(raw)
-    assert Request.parse(found) == MESSAGE
+    (message,) = taken(raw)
+    assert Request.parse(message) == MESSAGE
 
 
 def test_unsigned_messages_are_taken_while_the_key_is_introduced(settings):

@@ -68,7 +68,7 @@ TESTS = {
     "test_undo_of_what_is_undone_is_done": {},
     "test_refusal_is_permanent_and_has_no_effect": {},
 }
-FOUND = {
+FAILURES = {
     "key is ignored": {"test_same_key_twice_has_one_effect", "test_look_up_finds_what_was_done"},
     "look-up acts": {"test_look_up_finds_what_was_done"},
     "look-up forgets": {"test_look_up_finds_what_was_done"},
@@ -91,22 +91,22 @@ FOUND = {
 
 def failed(*mistakes):
     """Return the tests of the contract that fail."""
-    found = set()
+    names = set()
     for name, options in TESTS.items():
         try:
             getattr(Contract(*mistakes), name)(**options)
         except AssertionError:
-            found.add(name)
-    return found
+            names.add(name)
+    return names
 
 
 def test_good_agent_keeps_the_contract():
     assert failed() == set()
 
 
-@pytest.mark.parametrize("mistake", FOUND)
+@pytest.mark.parametrize("mistake", FAILURES)
 def test_mistake_is_found(mistake):
-    assert failed(mistake) == FOUND[mistake]
+    assert failed(mistake) == FAILURES[mistake]
 
 
 class Airline(HttpAgent):

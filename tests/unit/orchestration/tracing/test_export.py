@@ -64,9 +64,9 @@ def test_process_that_is_forked_sends_its_own_spans_and_no_others(monkeypatch):
             finally:
                 os._exit(0)
         os.waitpid(child, 0)
-        assert [one.name for one in collector.trace(ids.trace_id("42"))] == ["submission"]
+        assert [span.name for span in collector.trace(ids.trace_id("42"))] == ["submission"]
         switch.finish()
-        names = [one.name for one in collector.trace(ids.trace_id("42"), until="post")]
+        names = [span.name for span in collector.trace(ids.trace_id("42"), until="post")]
     assert names == ["post", "submission"]
 
 
@@ -99,17 +99,17 @@ def test_ratio_keeps_whole_traces_by_the_reference(monkeypatch, sampler):
     references = [str(uuid4()) for _ in range(2_000)]
     environment = {"OTEL_TRACES_SAMPLER": sampler, "OTEL_TRACES_SAMPLER_ARG": "0.25"}
     with collected(monkeypatch, **environment) as collector:
-        kept = [one for one in references if export.is_sampled(ids.trace_of(one))]
-        assert 0.2 < len(kept) / len(references) < 0.3
-        lost = next(one for one in references if one not in kept)
-        for reference in (lost, kept[0]):
+        sampled = [ref for ref in references if export.is_sampled(ids.trace_of(ref))]
+        assert 0.2 < len(sampled) / len(references) < 0.3
+        lost = next(ref for ref in references if ref not in sampled)
+        for reference in (lost, sampled[0]):
             task = spans.Named(workflow="greet", reference=reference)
             spans.taken(task, 1.0)
             spans.posted(task, 2.0)
         switch.finish()
-        assert len(collector.trace(ids.trace_id(kept[0]), until="post")) == 2
+        assert len(collector.trace(ids.trace_id(sampled[0]), until="post")) == 2
         assert collector.trace(ids.trace_id(lost)) == []
-        flags = [export.traceparent(ids.trace_of(one), 1)[-3:] for one in (lost, kept[0])]
+        flags = [export.traceparent(ids.trace_of(ref), 1)[-3:] for ref in (lost, sampled[0])]
     assert flags == ["-00", "-01"]
 
 

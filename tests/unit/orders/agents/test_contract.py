@@ -34,7 +34,7 @@ class ShopContract(AgentContract):
         self.agent = type(self.declared.__name__, (self.declared,), members)
         self.port = port
         self.order = uuid4().hex
-        self.payload = self.wanted()
+        self.payload = self.new_payload()
 
     def standing(self, key, result):
         _, totals = send(self.port, "GET", f"/ledger/summary?order={self.order}")
@@ -47,7 +47,7 @@ class TestReservation(ShopContract):
     refusal = "out_of_stock"
     counted = ("reservations", "releases")
 
-    def wanted(self):
+    def new_payload(self):
         lots = [{"sku": "mug", "quantity": 10_000}]
         self.refused_payload = {"order": self.order, "lines": lots}
         return {"order": self.order, "lines": LINES}
@@ -58,7 +58,7 @@ class TestShipment(ShopContract):
     refusal = "unknown_reservation"
     counted = ("shipments", "shipments_cancelled")
 
-    def wanted(self):
+    def new_payload(self):
         body = {"order": self.order, "lines": LINES}
         _, made = send(self.port, "POST", "/inventory/reservations", uuid4().hex, body)
         known = {"order": self.order, "address": ADDRESS}
@@ -71,7 +71,7 @@ class TestAuthorization(ShopContract):
     refusal = "generic_decline"
     counted = ("authorized", "cancelled")
 
-    def wanted(self):
+    def new_payload(self):
         known = {"order": self.order, "amount": 1900, "currency": "EUR"}
         self.refused_payload = {**known, "payment_method": "pm_card_visa_chargeDeclined"}
         return {**known, "payment_method": "pm_card_visa"}
@@ -84,6 +84,6 @@ class TestLetter(ShopContract):
     declared, action = Notification, "send"
     counted = ("mails", "mails_recalled")
 
-    def wanted(self):
+    def new_payload(self):
         mail = {"subject": "Thanks", "text": "It is on its way."}
         return {"order": self.order, "to": "a@b.example", "mail": mail, "parcel": "TRK1"}

@@ -79,7 +79,7 @@ class TestStripe(AgentContract):
         finally:
             connection.close()
 
-    def found(self, payment):
+    def look_up(self, payment):
         return self.stripe("GET", f"payment_intents/{payment}")
 
     def done(self, action, payload):
@@ -89,26 +89,26 @@ class TestStripe(AgentContract):
 
     def test_authorization_holds_the_amount(self):
         result = self.done("authorize", self.payload)
-        found = self.found(result["id"])
-        assert (found["status"], found["amount"]) == ("requires_capture", 1900)
-        assert (found["currency"], found["metadata"]) == ("eur", {"order": "o-1"})
+        intent = self.look_up(result["id"])
+        assert (intent["status"], intent["amount"]) == ("requires_capture", 1900)
+        assert (intent["currency"], intent["metadata"]) == ("eur", {"order": "o-1"})
 
     def test_capture_takes_it(self):
         payment = self.done("authorize", self.payload)["id"]
         captured = self.done("capture", {"payment": payment, "amount": 1900})
         assert captured == {"id": payment, "status": "succeeded"}
-        assert self.found(payment)["latest_charge"]["captured"]
+        assert self.look_up(payment)["latest_charge"]["captured"]
 
     def test_void_cancels_what_is_not_captured(self):
         payment = self.done("authorize", self.payload)["id"]
         assert self.done("void", {"payment": payment}) == {"id": payment, "status": "canceled"}
-        assert self.found(payment)["status"] == "canceled"
+        assert self.look_up(payment)["status"] == "canceled"
 
     def test_refund_gives_back_what_is_captured(self):
         payment = self.done("authorize", self.payload)["id"]
         self.done("capture", {"payment": payment, "amount": 1900})
         assert self.done("refund", {"payment": payment})["status"] == "succeeded"
-        assert self.found(payment)["latest_charge"]["amount_refunded"] == 1900
+        assert self.look_up(payment)["latest_charge"]["amount_refunded"] == 1900
 
     def test_bank_that_asks_the_customer_leaves_a_doubt(self):
         """Stripe itself declines, asked by `error_on_requires_action`."""

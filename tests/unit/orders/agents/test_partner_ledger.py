@@ -14,7 +14,7 @@ async def read(client: Client, *partners: str) -> list[LedgerEntry]:
     """Read in a thread, because the reader blocks."""
     base = str(client.session._base_url).rstrip("/")
     return await asyncio.to_thread(
-        lambda: [one for partner in partners for one in partner_ledger.entries(base, partner)]
+        lambda: [entry for partner in partners for entry in partner_ledger.entries(base, partner)]
     )
 
 
@@ -25,11 +25,11 @@ async def test_ledger_is_read_page_by_page(client: Client) -> None:
     try:
         for number in range(5):
             await client.made("/bench/calls", {"order": "o-1"}, f"b-{number}")
-        found = await read(client, "bench", "mail")
+        entries = await read(client, "bench", "mail")
     finally:
         partner_ledger.PAGE = ledger_page
-    assert [one.key for one in found] == [f"b-{number}" for number in range(5)]
-    assert {(one.reference, one.kind) for one in found} == {("o-1", "call")}
+    assert [entry.key for entry in entries] == [f"b-{number}" for number in range(5)]
+    assert {(entry.reference, entry.kind) for entry in entries} == {("o-1", "call")}
 
 
 @served

@@ -37,8 +37,8 @@ def test_reserve_sends_sku_and_quantity(monkeypatch):
 
 def test_authorize_with_manual_capture(monkeypatch):
     wire = Wire(monkeypatch, Payment, {"id": "pi_1", "status": "requires_capture"})
-    wanted = {"order": "o", "amount": 950, "currency": "EUR", "payment_method": "pm_card_visa"}
-    assert wire.ask("authorize", wanted) == {"id": "pi_1", "status": "requires_capture"}
+    payload = {"order": "o", "amount": 950, "currency": "EUR", "payment_method": "pm_card_visa"}
+    assert wire.ask("authorize", payload) == {"id": "pi_1", "status": "requires_capture"}
     path, form = wire.sent[0]
     assert path == "/v1/payment_intents"
     assert form == {
@@ -159,7 +159,7 @@ CAPTURE, OF_PAYMENT = {"payment": "pi_1", "amount": 950}, {"payment": "pi_1"}
 
 
 @pytest.mark.parametrize(
-    ("action", "payload", "found", "shown"),
+    ("action", "payload", "stored", "shown"),
     [
         ("authorize", AUTHORIZE, HELD, True),
         ("authorize", AUTHORIZE, TAKEN, True),
@@ -178,12 +178,12 @@ CAPTURE, OF_PAYMENT = {"payment": "pi_1", "amount": 950}, {"payment": "pi_1"}
         ("refund", OF_PAYMENT, TAKEN, None),
     ],
 )
-def test_payment_by_hand_is_looked_up(monkeypatch, action, payload, found, shown):
+def test_payment_by_hand_is_looked_up(monkeypatch, action, payload, stored, shown):
     asked = []
 
     async def get(_self, _call, path, *, expect):
         asked.append((path, sorted(expect)))
-        return found
+        return stored
 
     monkeypatch.setattr(Payment, "get", get)
     call = Call(action=action, key="", reference="r", payload=payload, timeout=1.0)

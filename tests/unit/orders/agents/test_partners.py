@@ -32,8 +32,8 @@ class Shop:
     async def do(self, agent, action, payload, *, key="", mode="do", tries=1, seconds=30, **others):
         declared = AGENTS[agent].actions()[action]
         Draft202012Validator(declared.accepts).validate(payload)
-        one = AGENTS[agent]("agent-1")
-        one.base_url = str(self.client.session._base_url).rstrip("/")
+        partner_agent = AGENTS[agent]("agent-1")
+        partner_agent.base_url = str(self.client.session._base_url).rstrip("/")
         request = Request(
             step=1,
             task=uuid4(),
@@ -50,9 +50,9 @@ class Shop:
             **others,
         )
         try:
-            reply = await one.answer(request)
+            reply = await partner_agent.answer(request)
         finally:
-            await one.close()
+            await partner_agent.close()
         if reply.outcome == "done":
             Draft202012Validator(declared.returns).validate(reply.result)
         return reply
@@ -68,8 +68,8 @@ class Shop:
         return (await self.done("inventory", "reserve", order, key=key))["id"]
 
     async def booked(self, key="k-s"):
-        wanted = {"order": "o-1", "reservation": await self.reserved(), "address": ADDRESS}
-        return await self.done("shipping", "book", wanted, key=key)
+        payload = {"order": "o-1", "reservation": await self.reserved(), "address": ADDRESS}
+        return await self.done("shipping", "book", payload, key=key)
 
     async def authorized(self, key="k-p"):
         return (await self.done("payment", "authorize", CHARGE, key=key))["id"]
@@ -232,7 +232,7 @@ async def test_ask_about_a_key(client, agent, mode):
     assert (await shop.do(agent, action, payload, key="k/1", mode=mode)).outcome == "absent"
     made = await shop.done(agent, action, payload, key="k/1")
     assert await shop.done(agent, action, payload, key="k/1", mode=mode) == made
-    (entry,) = [one for one in await client.entries() if one["key"] == "k/1"]
+    (entry,) = [listed for listed in await client.entries() if listed["key"] == "k/1"]
     assert (entry["requests"], entry["partner"]) == (1, partner)
 
     await client.faults({"partner": partner, "fault": "reject", "code": "no_way", "times": 1})
@@ -245,8 +245,8 @@ async def test_ask_about_a_key(client, agent, mode):
 async def test_ask_about_the_key_of_an_undo(client):
     shop = Shop(client)
     booked = await shop.booked()
-    wanted = {"order": "o-1", "reservation": "rsv", "address": ADDRESS}
-    assert await shop.done("shipping", "book", wanted, key="k-s", mode="settle") == booked
+    payload = {"order": "o-1", "reservation": "rsv", "address": ADDRESS}
+    assert await shop.done("shipping", "book", payload, key="k-s", mode="settle") == booked
     undo = {"key": "k-s"}
     assert (await shop.do("shipping", "cancel", undo, key="u-s", mode="ask")).outcome == "absent"
     await shop.done("shipping", "cancel", undo, key="u-s")
@@ -302,4 +302,4 @@ def test_action_schemas_are_valid():
     problems = Draft202012Validator(Payment.actions()["authorize"].accepts).iter_errors(
         {**CHARGE, "amount": "lots", "currency": "euro"}
     )
-    assert {one.absolute_path[0] for one in problems} == {"amount", "currency"}
+    assert {problem.absolute_path[0] for problem in problems} == {"amount", "currency"}

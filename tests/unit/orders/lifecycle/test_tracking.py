@@ -40,8 +40,8 @@ def step(name, state, failures=0, code="", direction=Direction.DO):
 
 def at(state, *states, overdue=False, failures=0, code=""):
     steps = [
-        step(name, one, failures if one in {PENDING, PROCESSING, ERROR} else 0, code)
-        for name, one in zip(STEPS, states, strict=True)
+        step(name, its, failures if its in {PENDING, PROCESSING, ERROR} else 0, code)
+        for name, its in zip(STEPS, states, strict=True)
     ]
     return Progress(
         state=state,
@@ -55,8 +55,8 @@ def at(state, *states, overdue=False, failures=0, code=""):
 
 def undoing(state, dos, undo_steps, code=""):
     """Return a task with steps in the states `dos`, and undo steps in states by name."""
-    steps = [step(name, one, code=code) for name, one in zip(STEPS, dos, strict=True)]
-    steps += [step(name, one, direction=Direction.UNDO) for name, one in undo_steps.items()]
+    steps = [step(name, its, code=code) for name, its in zip(STEPS, dos, strict=True)]
+    steps += [step(name, its, direction=Direction.UNDO) for name, its in undo_steps.items()]
     return Progress(
         state=state,
         created_at=NOW,
@@ -318,8 +318,8 @@ def test_progress_before_the_first_message():
 @pytest.mark.parametrize("case", [name for name, (progress, *_) in CASES.items() if progress])
 def test_progress_from_a_snapshot(case):
     progress = CASES[case][0]
-    kept = json.loads(json.dumps(progress.as_json()))
-    assert look(snapshots.read(kept, snapshots.STATUS[progress.state], NOW)) == look(progress)
+    stored = json.loads(json.dumps(progress.as_json()))
+    assert look(snapshots.read(stored, snapshots.STATUS[progress.state], NOW)) == look(progress)
 
 
 def test_tracking_before_the_first_message_after_a_long_time():
@@ -328,5 +328,5 @@ def test_tracking_before_the_first_message_after_a_long_time():
 
 def test_stages_exist_for_each_step():
     steps = registry.workflows[WORKFLOW].steps
-    assert [one.name for one in steps] == list(STEPS)
-    assert [one.name for one in steps if not one.irreversible] == list(UNDO_STEPS)
+    assert [declared.name for declared in steps] == list(STEPS)
+    assert [declared.name for declared in steps if not declared.irreversible] == list(UNDO_STEPS)

@@ -25,7 +25,7 @@ def test_data_of_a_stack_is_removed(tmp_path):
     (data / "supervisord.conf").touch()
     (tmp_path / "neighbour").touch()
     assert f"Removed {data}" in clean(data, tmp_path).stdout
-    assert [one.name for one in tmp_path.iterdir()] == ["neighbour"]
+    assert [path.name for path in tmp_path.iterdir()] == ["neighbour"]
     again = clean(data, tmp_path)
     assert (again.returncode, again.stdout) == (0, f"Nothing to remove: {data} does not exist\n")
 

@@ -157,6 +157,6 @@ def test_folder_lock_is_exclusive_or_shared(tmp_path):
     shared = [folders.lock(tmp_path, shared=True) for _ in range(2)]
     with pytest.raises(SystemExit):
         folders.lock(tmp_path)
-    for one in shared:
-        one.close()
+    for lock in shared:
+        lock.close()
     folders.lock(tmp_path).close()

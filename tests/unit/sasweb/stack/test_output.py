@@ -13,13 +13,13 @@ def pipe():
 
 def read(reader):
     """Read what is available."""
-    found = b""
+    available = b""
     try:
         while data := os.read(reader, 65_536):
-            found += data
+            available += data
     except BlockingIOError:
         pass
-    return found
+    return available
 
 
 def test_blocked_output_is_written_later_in_order():
@@ -27,11 +27,11 @@ def test_blocked_output_is_written_later_in_order():
     output = Output(writer)
     lines = b"".join(b"line %d\n" % number for number in range(50_000))
     output.write(lines)  # a pipe holds 64 kB
-    found = b""
+    data = b""
     while more := read(reader):
-        found += more
+        data += more
         output.flush()
-    assert found == lines
+    assert data == lines
 
 
 def test_oldest_output_is_dropped_when_the_buffer_is_full():
@@ -39,12 +39,12 @@ def test_oldest_output_is_dropped_when_the_buffer_is_full():
     output = Output(writer)
     for number in range(30):
         output.write(b"%02d" % number * 50_000)
-    found = b""
+    data = b""
     while more := read(reader):
-        found += more
+        data += more
         output.flush()
-    assert found.endswith(b"29" * 50_000)
-    assert len(found) < LONGEST_BACKLOG + 200_000
+    assert data.endswith(b"29" * 50_000)
+    assert len(data) < LONGEST_BACKLOG + 200_000
 
 
 def test_pending_output_is_dropped_on_close():

@@ -22,10 +22,10 @@ SOUND = database.Database(
 )  # fmt: skip
 
 
-def found(subject, facts):
+def findings(subject, facts):
     messages = subject.judge(facts)
-    assert all(one.msg.endswith(".") and one.hint for one in messages)
-    return {(one.id.partition(".")[2], one.level) for one in messages}
+    assert all(message.msg.endswith(".") and message.hint for message in messages)
+    return {(message.id.partition(".")[2], message.level) for message in messages}
 
 
 def setting(**changed):
@@ -33,7 +33,7 @@ def setting(**changed):
 
 
 def test_sound_database_has_no_findings():
-    assert found(database.subject, SOUND) == set()
+    assert findings(database.subject, SOUND) == set()
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ def test_sound_database_has_no_findings():
     ],
 )
 def test_database_with_one_fault_has_that_finding_only(changes, check, level):
-    assert found(database.subject, replace(SOUND, **changes)) == {(check, level)}
+    assert findings(database.subject, replace(SOUND, **changes)) == {(check, level)}
 
 
 REDIS = {
@@ -95,7 +95,7 @@ REDIS = {
     ],
 )
 def test_redis_with_one_fault_has_that_finding_only(changes, expected):
-    assert found(redis.subject, REDIS | changes) == expected
+    assert findings(redis.subject, REDIS | changes) == expected
 
 
 RUNNING = processes.Processes(queues=3, unserved=[], leaderless=[], clocks={})
@@ -112,4 +112,4 @@ RUNNING = processes.Processes(queues=3, unserved=[], leaderless=[], clocks={})
     ],
 )
 def test_processes_with_one_fault_have_that_finding_only(changes, expected):
-    assert found(processes.subject, replace(RUNNING, **changes)) == expected
+    assert findings(processes.subject, replace(RUNNING, **changes)) == expected

@@ -25,25 +25,25 @@ def test_examine_names_each_finding_and_puts_the_worst_first():
     lamp = Subject("lamp", lambda: 3, remedy="")
 
     @lamp.check
-    def bright(found):
-        yield Info(f"it has {found}")
+    def bright(volts):
+        yield Info(f"it has {volts}")
 
     @lamp.check
-    def switched(found):
-        if found < 5:
+    def switched(volts):
+        if volts < 5:
             yield Error("it is off", hint="switch it on")
 
-    found = [(one.id, one.level, one.msg) for one in examine(5)]
-    assert found == [("lamp.switched", ERROR, "it is off"), ("lamp.bright", INFO, "it has 3")]
+    messages = [(message.id, message.level, message.msg) for message in examine(5)]
+    assert messages == [("lamp.switched", ERROR, "it is off"), ("lamp.bright", INFO, "it has 3")]
 
 
 def test_examine_is_bounded_when_a_subject_hangs():
     ended = threading.Event()
     Subject("hangs", ended.wait, remedy="wake it", kind=Info)
     Subject("away", raising(Unanswered("it is away")), remedy="start it")
-    found = {one.id: (one.level, one.hint) for one in examine(0.05)}
+    by_id = {message.id: (message.level, message.hint) for message in examine(0.05)}
     ended.set()
-    assert found == {
+    assert by_id == {
         "hangs.unreachable": (INFO, "wake it"),
         "away.unreachable": (ERROR, "start it"),
     }
@@ -52,4 +52,4 @@ def test_examine_is_bounded_when_a_subject_hangs():
 def test_examine_reports_a_check_that_fails():
     Subject("broken", raising(KeyError("x")), remedy="")
     Subject("moot", raising(Moot()), remedy="")
-    assert [one.id for one in examine(5)] == ["broken.failed"]
+    assert [message.id for message in examine(5)] == ["broken.failed"]

@@ -67,10 +67,10 @@ def test_durations_have_ticks_in_common_units(highest, labels):
 @pytest.mark.parametrize("top", [1, 2, 3, 9, 10, 11, 99, 101, 12_345, 10**7])
 @pytest.mark.parametrize("ticks", [count_ticks, second_ticks])
 def test_ticks_are_few_and_reach_the_maximum(ticks, top):
-    found = ticks(top)
-    assert found[0] == 0
-    assert found[-1] >= top
-    assert 2 <= len(found) <= 7
+    values = ticks(top)
+    assert values[0] == 0
+    assert values[-1] >= top
+    assert 2 <= len(values) <= 7
 
 
 @pytest.mark.parametrize("top", [0.3, *(2**power for power in range(25))])
@@ -88,7 +88,7 @@ def test_numbers_fit_the_axis():
 @pytest.mark.parametrize("key", RANGES)
 @pytest.mark.parametrize("zone", ["UTC", "Asia/Kolkata", "America/New_York"])
 def test_time_axis_has_round_times_in_any_zone(key, zone):
-    moments = [one.astimezone(ZoneInfo(zone)) for one in starts_of(RANGES[key], NOON)]
+    moments = [start.astimezone(ZoneInfo(zone)) for start in starts_of(RANGES[key], NOON)]
     ticks = clock_ticks(moments, 5)
     assert 2 <= len(ticks) <= 6
     assert [place for place, _ in ticks] == sorted({place for place, _ in ticks})

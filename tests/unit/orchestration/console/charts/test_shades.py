@@ -20,9 +20,9 @@ LEAST_DISTANCE = 0.1  # in OKLab, where colours side by side look the same below
 
 def linear(colour):
     """Return the parts of a colour as linear light."""
-    digits = colour[1:] if len(colour) == 7 else "".join(one * 2 for one in colour[1:])
+    digits = colour[1:] if len(colour) == 7 else "".join(digit * 2 for digit in colour[1:])
     parts = [int(digits[at : at + 2], 16) / 255 for at in (0, 2, 4)]
-    return [one / 12.92 if one <= 0.04045 else ((one + 0.055) / 1.055) ** 2.4 for one in parts]
+    return [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
 
 
 def contrast(colour, other):
@@ -53,9 +53,9 @@ def oklab(colour):
 
 @pytest.mark.parametrize("theme", THEMES)
 def test_colours_differ_from_each_other_and_from_what_they_are_drawn_on(theme):
-    found = HUE.findall((STATIC / "ops" / "ops.css").read_text())
-    assert [int(number) for number, *_ in found] == list(range(SHADES))
-    colours = [pair[THEMES[theme]] for _, *pair in found]
+    hues = HUE.findall((STATIC / "ops" / "ops.css").read_text())
+    assert [int(number) for number, *_ in hues] == list(range(SHADES))
+    colours = [pair[THEMES[theme]] for _, *pair in hues]
     sheet = SHEET[THEMES[theme] + 1]
     assert min(contrast(colour, sheet) for colour in colours) >= LEAST_CONTRAST
     assert min(dist(oklab(a), oklab(b)) for a, b in combinations(colours, 2)) >= LEAST_DISTANCE
@@ -77,4 +77,4 @@ def test_agent_keeps_its_colour_when_another_is_added():
 def test_no_two_agents_look_the_same():
     agents = [f"agent-{number}" for number in range(2 * SHADES)]
     assert len(set(shades(*agents, of=agents))) == 2 * SHADES
-    assert len({one.split()[0] for one in shades(*agents[:SHADES], of=agents[:SHADES])}) == SHADES
+    assert len({hue.split()[0] for hue in shades(*agents[:SHADES], of=agents[:SHADES])}) == SHADES

@@ -118,7 +118,7 @@ def test_idle_time_is_folded_so_that_attempts_are_seen():
     ],
 )
 def test_only_long_idle_times_are_folded(attempts, folds):
-    chart = drawing(*(([attempt(*one)], {}) for one in attempts))
+    chart = drawing(*(([attempt(*times)], {}) for times in attempts))
     assert [fold.label for fold in chart.folds] == folds
 
 
@@ -138,8 +138,8 @@ def test_many_folds_leave_room_for_the_attempts():
 
 def test_bars_of_attempts_name_them_and_wide_ones_show_their_number():
     chart = drawing(([attempt(0, 5), attempt(5, 5.01), attempt(5.01, 10)], {"run_after": at(20)}))
-    found = [(bar.attempt, bool(bar.middle)) for bar in chart.rows[0].bars]
-    assert found == [(1, True), (1, False), (1, True), (None, False)]
+    bars = [(bar.attempt, bool(bar.middle)) for bar in chart.rows[0].bars]
+    assert bars == [(1, True), (1, False), (1, True), (None, False)]
 
 
 @pytest.mark.parametrize(

@@ -144,8 +144,8 @@ def test_words_are_found_as_a_regular_expression_without_case_finds_them(word, t
     text=st.text("abA- \u017f", max_size=60),
 )
 def test_finder_finds_what_a_regular_expression_of_all_words_does(words, parts, text):
-    def longest_first(some):
-        return "|".join(re.escape(one) for one in sorted(some, key=len, reverse=True))
+    def longest_first(chosen):
+        return "|".join(re.escape(word) for word in sorted(chosen, key=len, reverse=True))
 
     either = [longest_first(words)] if words else []
     either += [rf"(?<!\w)(?:{longest_first(parts)})(?!\w)"] if parts else []

@@ -22,8 +22,8 @@ def test_a_percentile_is_within_a_tenth_of_the_true_one(median, share):
     chance = random.Random(7)  # noqa: S311 - lots for a test
     lengths = [median * chance.lognormvariate(0, 0.8) for _ in range(5_000)]
     true = quantiles(lengths, n=100)[round(share * 100) - 1]
-    found = percentile(buckets(lengths), share)
-    assert found == pytest.approx(true, rel=0.1)
+    estimate = percentile(buckets(lengths), share)
+    assert estimate == pytest.approx(true, rel=0.1)
 
 
 def test_merged_histograms_equal_one_histogram():

@@ -25,20 +25,20 @@ def tally(*attempts, direction="do", **policy):
 
 
 def test_replay_under_the_same_limits_succeeds():
-    found = tally(tried())
-    assert (found.steps, found.attempts, found.cut_off, found.retried, found.errors) == (
+    counts = tally(tried())
+    assert (counts.steps, counts.attempts, counts.cut_off, counts.retried, counts.errors) == (
         1,
         1,
         0,
         0,
         0,
     )
-    assert found.open == 0
+    assert counts.open == 0
 
 
 def test_late_reply_is_cut_off_and_retried():
-    found = tally(tried(seconds=8.0), allowed=5.0)
-    assert (found.cut_off, found.retried, found.errors, found.open) == (1, 1, 0, 1)
+    counts = tally(tried(seconds=8.0), allowed=5.0)
+    assert (counts.cut_off, counts.retried, counts.errors, counts.open) == (1, 1, 0, 1)
 
 
 def test_call_longer_than_its_timeout_is_cut_off():
@@ -64,18 +64,18 @@ def test_higher_threshold_leaves_the_outcome_open():
 
 
 def test_rejection_ignores_thresholds():
-    found = tally(tried("rejected"), threshold=1)
-    assert (found.errors, found.retried, found.open) == (0, 0, 0)
+    counts = tally(tried("rejected"), threshold=1)
+    assert (counts.errors, counts.retried, counts.open) == (0, 0, 0)
 
 
 def test_resubmission_resets_the_count():
-    found = tally(tried("unknown"), tried("unknown", resubmitted=True), threshold=1)
-    assert (found.errors, found.never_made, found.attempts) == (2, 0, 2)
+    counts = tally(tried("unknown"), tried("unknown", resubmitted=True), threshold=1)
+    assert (counts.errors, counts.never_made, counts.attempts) == (2, 0, 2)
 
 
 def test_excused_failure_does_not_count():
-    found = tally(tried("transient", excused=True), tried("transient"), tried(), threshold=2)
-    assert (found.errors, found.retried) == (0, 2)
+    counts = tally(tried("transient", excused=True), tried("transient"), tried(), threshold=2)
+    assert (counts.errors, counts.retried) == (0, 2)
 
 
 def test_expired_attempt_might_have_had_more_time():

@@ -11,12 +11,12 @@ from orchestration.messaging.messages import Request
 
 
 def test_cores_grow_with_tasks_and_steps():
-    one = size(Load(tasks_per_second=100, steps=5))
-    assert one.cores["Postgres"] == pytest.approx(0.1 * MEASURED.postgres.of(5) / BUSY)
+    sizing = size(Load(tasks_per_second=100, steps=5))
+    assert sizing.cores["Postgres"] == pytest.approx(0.1 * MEASURED.postgres.of(5) / BUSY)
     assert size(Load(tasks_per_second=200, steps=5)).cores["Postgres"] == pytest.approx(
-        2 * one.cores["Postgres"]
+        2 * sizing.cores["Postgres"]
     )
-    assert size(Load(tasks_per_second=100, steps=6)).cores["Postgres"] > one.cores["Postgres"]
+    assert size(Load(tasks_per_second=100, steps=6)).cores["Postgres"] > sizing.cores["Postgres"]
 
 
 def test_disk_is_of_the_average_load_and_the_retention():
@@ -31,15 +31,15 @@ def test_disk_is_of_the_average_load_and_the_retention():
 
 
 def test_window_and_workers_follow_latency():
-    found = size(Load(tasks_per_second=500, steps=5, latency=2.0, slots=100))
-    assert (found.window, found.agent_workers) == (1_500, 15)
+    sizing = size(Load(tasks_per_second=500, steps=5, latency=2.0, slots=100))
+    assert (sizing.window, sizing.agent_workers) == (1_500, 15)
     assert size(Load(tasks_per_second=1)).agent_workers == 2  # one may stop
 
 
 def test_service_bounds_the_tasks():
-    found = size(Load(tasks_per_second=500, steps=6, agents=3, calls_per_second=100))
-    assert found.tasks_per_second == 50  # each agent has two steps of a task
-    assert "The service bounds it" in found.advice[0]
+    sizing = size(Load(tasks_per_second=500, steps=6, agents=3, calls_per_second=100))
+    assert sizing.tasks_per_second == 50  # each agent has two steps of a task
+    assert "The service bounds it" in sizing.advice[0]
 
 
 @pytest.mark.parametrize(
