@@ -18,8 +18,8 @@ class Block(NamedTuple):
     lines: int
 
 
-def sources(root: Path) -> dict[str, str]:
-    """Return the text of each source file under version control, by its path, without tests.
+def sources(root: Path, *, tests: bool = False) -> dict[str, str]:
+    """Return the text of each source file under version control, by its path: of tests or all else.
 
     Sources are Python, CSS, JavaScript and TOML anywhere, and all files below `templates`.
     """
@@ -28,7 +28,7 @@ def sources(root: Path) -> dict[str, str]:
     return {
         str(path): (root / path).read_text()
         for path in paths
-        if path.parts[0] != "tests"
+        if (path.parts[0] == "tests") == tests
         and (path.suffix in SUFFIXES or path.parts[0] == "templates")
         and (root / path).is_file()  # not one that is deleted, but not yet committed
     }

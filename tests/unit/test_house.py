@@ -133,6 +133,7 @@ def test_sources_under_version_control(tmp_path):
     subprocess.run(["git", "add", "."], cwd=tmp_path, check=True)
     (tmp_path / "app" / "untracked.py").write_text("")
     assert files.sources(tmp_path) == counted
+    assert files.sources(tmp_path, tests=True) == {"tests/a.py": ""}
     assert files.lines(counted)["app/a.py"] == 3
 
 
