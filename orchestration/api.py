@@ -18,16 +18,14 @@ Declare a workflow in your app's `workflow.py`:
 
     register(Greeter)
     register(Workflow(name="greet", steps=[
-        Step(name="say_hello", agent="greeter", action="greet", request={"to": field("name")},
-             undo="take_back", undo_request={"key": key("say_hello")}),
-        Step(name="say_it_again", agent="greeter", action="greet", after=["say_hello"],
-             request={"to": result("say_hello", "text")}, irreversible="they have heard it twice"),
+        Step(name="hello", agent="greeter", action="greet", request={"to": field("name")},
+             undo="take_back", undo_request={"key": key("hello")}),
+        Step(name="again", agent="greeter", action="greet", after=["hello"],
+             request={"to": result("hello", "text")}, irreversible="they have heard it twice"),
     ]))
 
-Submit a task anywhere, inside your own transaction if you like, and look at it:
-
-    submit("greet", reference="42", data={"name": "Ada"})
-    progress("greet", "42").state
+Submit a task anywhere, inside your own transaction if you like, and look at its `progress`. In the examples
+of docstrings, `run` is the fixture of the testing kit, which does what the processes do.
 """
 
 import inspect
@@ -69,77 +67,25 @@ from .transitions.amendments import NOTHING, Amendment
 from .workflow import Accepted, AskedChange, Found, Refused, Step, Submitted, Workflow
 
 __all__ = [
-    "LATELY",
-    "NOW",
-    "READ_STATUS",
-    "Accepted",
-    "Agent",
-    "Amendment",
-    "AskedChange",
-    "Call",
-    "Caller",
-    "CappedPaginator",
-    "Check",
-    "Delivery",
-    "Direction",
-    "Duty",
-    "ExternalView",
-    "Fault",
-    "Found",
-    "Health",
-    "HttpAgent",
-    "Invalid",
-    "LedgerEntry",
-    "Part",
-    "PolicyValues",
-    "Posting",
-    "Progress",
-    "Refusal",
-    "Refused",
-    "Rejected",
-    "Scope",
-    "Status",
-    "StatusKind",
-    "Step",
-    "StepProgress",
-    "StepState",
-    "Submitted",
-    "Sweep",
-    "TaskState",
-    "Transient",
-    "Unknown",
-    "Violation",
-    "Workflow",
-    "acknowledge",
-    "action",
-    "authenticate",
-    "ensure_application",
-    "field",
-    "format_money",
-    "give",
-    "is_busy",
-    "is_unavailable",
-    "keep_tasks",
-    "key",
-    "loaded",
-    "post",
-    "progress",
-    "receive_status",
-    "register",
-    "register_audit",
-    "register_duty",
-    "register_external_view",
-    "register_scope",
-    "request_resubmit",
-    "request_undo",
-    "result",
-    "status_messages",
-    "submit",
-]
+    "LATELY", "NOW", "READ_STATUS", "Accepted", "Agent", "Amendment", "AskedChange", "Call",
+    "Caller", "CappedPaginator", "Check", "Delivery", "Direction", "Duty", "ExternalView", "Fault",
+    "Found", "Health", "HttpAgent", "Invalid", "LedgerEntry", "Part", "PolicyValues", "Posting",
+    "Progress", "Refusal", "Refused", "Rejected", "Scope", "Status", "StatusKind", "Step",
+    "StepProgress", "StepState", "Submitted", "Sweep", "TaskState", "Transient", "Unknown",
+    "Violation", "Workflow", "acknowledge", "action", "authenticate", "ensure_application", "field",
+    "format_money", "give", "is_busy", "is_unavailable", "keep_tasks", "key", "loaded", "post",
+    "progress", "receive_status", "register", "register_audit", "register_duty",
+    "register_external_view", "register_scope", "request_resubmit", "request_undo", "result",
+    "status_messages", "submit",
+]  # fmt: skip
 
 
 def register(thing: Workflow | type[Agent]) -> None:
-    """Make a workflow or an agent known under its name, which no other one may have."""
+    """Make a workflow or an agent known under its name, which no other one may have.
+
+    >>> hello = Step(name="hello", agent="greeter", action="greet", request={"to": field("name")}, undo=None)
+    >>> register(Workflow(name="welcome", steps=[hello]))
+    """
     if isinstance(thing, Agent):
         raise TypeError(f"register the class {type(thing).__name__} and not an instance of it")
     caller = inspect.stack(0)[1]
@@ -153,14 +99,24 @@ def register(thing: Workflow | type[Agent]) -> None:
 
 
 def keep_tasks(workflow: str, *, days: float | None) -> None:
-    """Keep the ended tasks of a workflow for some days; None: for ever. Admins may change it again."""
+    """Keep the ended tasks of a workflow for some days; None: for ever. Admins may change it again.
+
+    >>> keep_tasks("greet", days=90)
+    """
     RetentionPolicy.objects.update_or_create(workflow=workflow, defaults={"keep_days": days})
 
 
 def receive_status(application: str, receiver: Callable[[Sequence[Status]], None]) -> None:
     """Have `receiver` called with batches of status messages to `application`, in a transaction.
 
-    Give the application's name as `reply_to` to `submit`, and the queue `status.<name>` a worker.
+    Give its name as `reply_to` to `submit`, and the queue `status.<name>` a worker.
+
+    >>> kinds = []
+    >>> receive_status("hotel", lambda messages: kinds.extend(status.kind.value for status in messages))
+    >>> submit("greet", reference="42", data={"name": "Ada"}, reply_to="hotel")
+    >>> run.go()
+    >>> kinds
+    ['received', 'completed']
     """
     registry.receivers[application] = receiver
 
@@ -168,11 +124,14 @@ def receive_status(application: str, receiver: Callable[[Sequence[Status]], None
 def register_audit(name: str, audit: Callable[[Part], Iterable[Violation]]) -> None:
     """Have `audit` run with every audit of the engine: for each slice of the tasks, and once for all.
 
-    Which of both, its `Part` says. It reads temporary tables and views, never the engine's own tables:
-    for a slice, in its snapshot of the database, `audit_task`, `audit_step` and `audit_effect` (what the
-    ledgers have of these tasks); once, `audit_ledger` (all of them); and `audit_data`,
-    `audit_submission`, `audit_request` and `audit_message` (all rows). The module
-    `assurance.audit.tables` has their columns. `Check` runs a query.
+    Which of both, its `Part` says. It reads temporary tables and views, never the engine's own: for a slice,
+    in its snapshot of the database, `audit_task`, `audit_step` and `audit_effect` (what the ledgers have of
+    these tasks); once, `audit_ledger` (all of them), and `audit_data`, `audit_submission`, `audit_request`
+    and `audit_message` (all rows). `assurance.audit.tables` has their columns. `Check` runs a query.
+
+    >>> nameless = Check(invariant=12, remedy="enter it", scope=Scope.ALL, query=
+    ...     "SELECT reference, 'it has no name' FROM audit_data WHERE data ->> 'name' = ''")
+    >>> register_audit("names", lambda part: nameless.violations({}) if part.scope is Scope.ALL else [])
     """
     registry.audits[name] = audit
 
@@ -183,6 +142,8 @@ def register_duty(duty: Duty) -> None:
     Register it in a module `duties` of your application: only housekeepers load that.
     Its `due` is asked by the housekeeper's role of the database, which must be able to read your tables.
     A duty that fails is an alert, and is retried with each sweep.
+
+    >>> register_duty(Duty(name="delete drafts", run=lambda sweep: delete_drafts(), every=3600.0))
     """
     registry.duties[duty.name] = duty
 
@@ -192,25 +153,41 @@ def register_external_view(workflow: str, see: Callable[[str, bool], ExternalVie
 
     `see` gets the task's reference, and whether the operator may see personal data. It returns None
     where there is nothing to see, and costs a constant number of queries.
+
+    >>> def see(reference, personal):
+    ...     return ExternalView(who="the guest", sentence="Your room is ready.")
+    >>> register_external_view("greet", see)
     """
     registry.external_views[workflow] = see
 
 
 def register_scope(name: str, meaning: str) -> None:
-    """Have tokens that are good for something of yours: `authenticate` says which token is."""
+    """Have tokens that are good for something of yours: `authenticate` says which token is.
+
+    >>> register_scope("rooms:read", "Read which rooms are free")
+    """
     registry.scopes[name] = meaning
 
 
 def status_messages(application: str, *, limit: int, after: int = 0) -> list[dict[str, Any]]:
-    """Return the oldest status messages to an application, as JSON, beyond the id `after`.
+    """Return the oldest status messages to an application beyond the id `after`, as JSON, until acknowledged.
 
-    They stay, and come again, until they are acknowledged.
+    >>> submit("greet", reference="42", data={"name": "Ada"}, reply_to="hotel")
+    >>> run.go()
+    >>> [message["kind"] for message in status_messages("hotel", limit=100)]
+    ['received', 'completed']
     """
     return [response_queue.as_json(row) for row in response_queue.fetch(application, limit, after)]
 
 
 def acknowledge(application: str, ids: Sequence[int]) -> int:
-    """Remove status messages that an application has dealt with; return how many there still were."""
+    """Remove status messages that an application has dealt with; return how many there still were.
+
+    >>> submit("greet", reference="42", data={"name": "Ada"}, reply_to="hotel")
+    >>> run.go()
+    >>> acknowledge("hotel", [message["id"] for message in status_messages("hotel", limit=100)])
+    2
+    """
     return response_queue.acknowledge(application, ids)
 
 
@@ -225,12 +202,13 @@ def submit(
 ) -> None:
     """Post a task, durably, and ring for the submission process.
 
-    `reference` is your own id for it (at most 100 characters): one task per workflow and reference,
-    however often it is posted. Inside a transaction the task is posted when that commits. Redis
-    need not be there: a supervisor rings again. Within a priority, tasks of different
-    `fairness_key`s (at most 100 characters; by default the application's name) take turns: much of
-    one does not delay a little of another. Raises `NotRegistered`, `Unresolved` (both
-    `LookupError`) or `ValueError` for what could never be a task: see `post`.
+    `reference` is your own id for it (at most 100 characters): one task per workflow and reference, however
+    often it is posted. Inside a transaction the task is posted when that commits. Redis need not be there: a
+    supervisor rings again. Within a priority, tasks of different `fairness_key`s (at most 100 characters; by
+    default the application's name) take turns: much of one does not delay a little of another. Raises
+    `NotRegistered`, `Unresolved` (both `LookupError`) or `ValueError` for what can be no task: see `post`.
+
+    >>> submit("greet", reference="42", data={"name": "Ada"}, priority=5)
     """
     task = Posting(
         workflow=workflow,
@@ -261,8 +239,14 @@ def request_undo(
     owner) gets a message `refused` whose detail is {"request": id, "refusal": the name of a `Refusal`}.
 
     A task whose workflow is no longer declared is undone by what its steps have, without `accepted`, once no
-    worker has known the workflow for some two minutes. `NotRegistered` is raised for an undeclared
-    workflow without this task.
+    worker has known the workflow for some two minutes; without such a task, `NotRegistered` is raised.
+
+    >>> from uuid import uuid4
+    >>> submit("greet", reference="42", data={"name": "Ada"})
+    >>> request_undo("greet", "42", actor="Ada", reason="I am away", id=uuid4())
+    >>> run.go()
+    >>> progress("greet", "42").state.value
+    'undone'
     """
     task_requests.post(
         TaskRequest(
@@ -295,6 +279,10 @@ def request_resubmit(  # noqa: PLR0913 - what it is about, who wants it, and wha
     `attempt` is the one that was seen to fail: if it was resubmitted since, the request is refused.
     `amendment` is what changes with it; `note` is what your `accepted` is given to write then. Guarded
     fields change only as the workflow's `permit` allows.
+
+    >>> from uuid import uuid4
+    >>> request_resubmit("greet", "42", "hello", attempt=1, actor="Ada", reason="a typo", id=uuid4(),
+    ...                  amendment=Amendment(request={"to": "Eva"}))
     """
     task_requests.post(
         TaskRequest(

@@ -40,16 +40,18 @@ class Step:
 
     `request` is a template (see the module). `after` names earlier steps of the same workflow.
 
-    A step that needs no remote service has `compute` instead of an agent: a function of its request
-    that returns its result. A scheduler calls it in the transaction that records the result, so it
-    takes milliseconds, does no input or output, and returns the same for the same request. It raises
-    `Rejected` where it never can. It has no effect outside, and there is nothing to undo.
+    A step that needs no remote service has `compute` instead of an agent: a function of its request that
+    returns its result. A scheduler calls it in the transaction that records the result, so it takes
+    milliseconds, does no input or output, and returns the same for the same request. It raises `Rejected`
+    where it never can. It has no effect outside, and there is nothing to undo.
 
     Each other step says how it is undone: `undo` names an action of the same agent, which is sent
-    `undo_request` (a template that may take the step's own result, and its `key`); or
-    `irreversible` says why it cannot be; or `undo=None`: there is nothing to undo. `charges` is a
-    template {"amount", "currency"} of the money that the step takes, in minor units: an undo of it
-    gives that back. It takes fields of the input only.
+    `undo_request` (a template that may take the step's own result, and its `key`); or `irreversible` says
+    why it cannot be; or `undo=None`: there is nothing to undo. `charges` is a template {"amount",
+    "currency"} of the money that the step takes, in minor units, by fields of the input; an undo returns it.
+
+    >>> book = Step(name="book", agent="greeter", action="greet", request={"guest": field("name")},
+    ...             after=["check"], undo="take_back", undo_request={"key": key("book")})
     """
 
     name: str
@@ -75,7 +77,12 @@ class Step:
 
 @dataclass(frozen=True, kw_only=True)
 class Submitted:
-    """One submission as the application's `record` hook sees it."""
+    """One submission as the application's `record` hook sees it.
+
+    >>> def record(batch):
+    ...     guests = [(new.reference, new.data["name"]) for new in batch]  # to be written as rows
+    >>> record([Submitted(reference="42", data={"name": "Ada"})])
+    """
 
     reference: str
     data: dict[str, Any]
@@ -83,7 +90,13 @@ class Submitted:
 
 @dataclass(frozen=True, kw_only=True)
 class Accepted:
-    """A request about a task, as it is carried out: `what` is "undo" or "resubmit"."""
+    """A request about a task, as it is carried out: `what` is "undo" or "resubmit".
+
+    >>> from uuid import uuid4
+    >>> def accepted(batch):
+    ...     undone = [request.reference for request in batch if request.what == "undo"]
+    >>> accepted([Accepted(reference="42", id=uuid4(), what="undo")])
+    """
 
     reference: str
     id: UUID
@@ -98,6 +111,12 @@ class AskedChange:
 
     `request` has the changed fields of the step's request, `data` those of the task's input, by name;
     `task_data` is the input as it is, and `note` the application's own.
+
+    >>> def permit(asked):
+    ...     if asked.request or asked.data.keys() != {"email"}:
+    ...         raise Refused("a guest changes the address only")
+    >>> data, new = {"name": "Ada", "email": "ada@x.example"}, {"email": "ada@y.example"}
+    >>> permit(AskedChange(reference="42", step="mail", request={}, data=new, task_data=data))
     """
 
     reference: str
@@ -120,15 +139,18 @@ def _no_label(_data: Mapping[str, Any]) -> str:
     return ""
 
 
-def _keep(_references: Sequence[str]) -> None:
-    """Serve a workflow whose application keeps its own rows when tasks are removed."""
+def _write_nothing(_batch: Sequence[Any]) -> None:
+    """Serve a workflow whose application has no rows of its own, or leaves them as they are."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Found:
-    """What an application finds by a word: beginnings of labels, and references of tasks.
+    """What an application finds by a word: beginnings of labels, references of tasks; `more` are not named.
 
-    `more`: there are more references than were returned.
+    >>> def find(words, personal):
+    ...     return {word: Found(references=["42"]) for word in words if personal and word == "ada"}
+    >>> find(["ada"], True)["ada"].references
+    ['42']
     """
 
     labels: Sequence[str] = ()
@@ -136,20 +158,7 @@ class Found:
     more: bool = False
 
 
-def _find_nothing(_words: Sequence[str], _personal: bool) -> Mapping[str, Found]:
-    """Serve a workflow whose tasks are found by what the engine knows of them."""
-    return {}
-
-
 Load = Callable[[Sequence[str]], Mapping[str, Mapping[str, Any]]]
-
-
-def _record_nothing(_submitted: Sequence[Submitted]) -> None:
-    """Serve a workflow whose application keeps no rows of its own."""
-
-
-def _accept_silently(_accepted: Sequence[Accepted]) -> None:
-    """Serve a workflow whose application writes nothing when its requests are carried out."""
 
 
 def _permit_nothing(asked: AskedChange) -> None:
@@ -172,52 +181,49 @@ class TaskCard:
 class Workflow:
     """The steps of one kind of task.
 
-    `record` is called with a batch of submissions inside the transaction that makes their tasks:
-    what it writes is committed with them or not at all (P19). It raises `Refused` for one that
-    can never be taken; after any other exception a submission is tried again. `accepted` is
-    called likewise with requests of the application about its tasks (`api.request_undo`), inside the
-    transaction that carries them out. `permit` is called before, with a request that changes guarded fields
-    of a step, or of the input what these are made from: it raises `Refused` unless the change is one that
-    the application makes, by the task's own input and not by what the request says of it. Without it no
-    request changes them. `time_allowed` is the seconds until a task counts as overdue.
-    `run_after` is a template of the time before which no step begins: ISO 8601 with an offset, or null.
-    `owner_application` is an application that is notified of every task of any submitter, and of each change
-    of its steps: that which keeps what `record` wrote. The tasks of a
-    `background` one only serve others: operators who ask for nothing in particular are not shown
-    them, unless something is wrong with them.
+    `record` is called with a batch of submissions inside the transaction that makes their tasks: what it
+    writes is committed with them or not at all (P19). It raises `Refused` for one that can never be taken;
+    after any other exception a submission is tried again. `accepted` is called likewise with requests of
+    the application about its tasks (`api.request_undo`), inside the transaction that carries them out.
+    `permit` is called before, with a request that changes guarded fields of a step, or of the input what
+    these are made from: it raises `Refused` unless the change is one that the application makes, by the
+    task's own input and not by what the request says of it. Without it no request changes them. `remove`
+    is called with references in the transaction that removes their tasks, which ended long ago: the
+    application removes its own rows, or keeps them.
 
-    What operators see and search for, all taken from the input when the task is made: `label`
-    returns what people call the task, if that is not its reference; `contact` is a template of whom
-    it is for (an address, say); `value` is a template {"amount", "currency"} of what is at stake,
-    in minor units. `personal` are templates of the fields that only those see who may see personal
-    data; the contact is one of them by itself.
+    `time_allowed` is the seconds until a task counts as overdue. `run_after` is a template of the time
+    before which no step begins: ISO 8601 with an offset, or null. `owner_application` is an application
+    that is notified of every task of any submitter, and of each change of its steps: that which keeps what
+    `record` wrote. Operators see tasks of a `background` one if they ask for them, or something is wrong.
 
-    `load` returns, by reference, what requests take by `loaded(...)`: it is called with a batch of
-    references when their requests are about to be sent, by a scheduler, outside of any transaction
-    of the engine's, and costs a constant number of queries. So what changes in the application's own
-    rows reaches the next step. `private` names fields of the input that only `record` is given: the
-    task is made without them, as what is personal need not be kept twice.
+    What operators see and search for is taken from the input when the task is made: `label` returns what
+    people call it, if that is not its reference; `contact` is a template of whom it is for (an address,
+    say), `value` one {"amount", "currency"} of what is at stake, in minor units. `personal` are templates
+    of the fields that only those see who may see personal data; the contact is one by itself. `find` says
+    what else they find tasks by: it is called with plain words of a search that must all hold, and whether
+    who asks may see personal data, and returns what it finds by each: some hundred references at most, by
+    a few queries, each by an index. It need not repeat references, labels, ids and contacts.
 
-    `find` says what else operators find its tasks by: it is called with plain words of a search that
-    must all hold, and whether who asks may see personal data, and returns what it finds by each. It
-    costs a few queries at most, each by an index, and returns at most some hundred references of a
-    word. It need not repeat what the engine has: references, labels, ids and contacts.
-
-    `remove` is called with a batch of references inside the transaction that removes their tasks, which
-    ended long ago: the application removes its own rows, or keeps them.
+    `load` returns, by reference, what requests take by `loaded(...)`: a scheduler calls it with a batch of
+    references whose requests are about to be sent, outside of any transaction of the engine's, and it costs
+    a constant number of queries. So what changes in the application's own rows reaches the next step.
+    `private` names fields of the input that only `record` is given: the task is made without them.
 
     `not_by_hand` is why operators must not start its tasks, as a sentence for them; empty: they may.
     `refuse_by_hand` returns such a sentence for a task with this input, or "".
+
+    >>> mail = Step(name="mail", agent="greeter", action="greet", request={"to": field("email")}, undo=None)
+    >>> register(Workflow(name="welcome", steps=[mail], contact=field("email"), time_allowed=86_400.0))
     """
 
     name: str
     steps: Sequence[Step]
-    record: Callable[[Sequence[Submitted]], None] = _record_nothing
-    accepted: Callable[[Sequence[Accepted]], None] = _accept_silently
+    record: Callable[[Sequence[Submitted]], None] = _write_nothing
+    accepted: Callable[[Sequence[Accepted]], None] = _write_nothing
     permit: Callable[[AskedChange], None] = _permit_nothing
     load: Load | None = None
-    remove: Callable[[Sequence[str]], None] = _keep
-    find: Callable[[Sequence[str], bool], Mapping[str, Found]] = _find_nothing
+    remove: Callable[[Sequence[str]], None] = _write_nothing
+    find: Callable[[Sequence[str], bool], Mapping[str, Found]] = lambda _words, _personal: {}
     private: Sequence[str] = ()
     owner_application: str = ""
     time_allowed: float = 3600.0

@@ -22,6 +22,10 @@ class Call:
     seconds. `attempt` is the attempt's number, from 1; with `in_doubt` an earlier one under the key may
     have had its effect. `heard` is what the service answered, as far as the agent has noted it: the last
     answer is shown with a failure.
+
+    >>> call = Call(action="book", key="42:book:1", reference="42", payload={"nights": 2}, timeout=5.0)
+    >>> call.payload["nights"], call.in_doubt  # as an action reads it
+    (2, False)
     """
 
     action: str
@@ -68,6 +72,14 @@ def action(
     the method may return one. Their JSON Schemas, or those given as `accepts` and `returns`, validate what
     people enter: a changed request, and a result that was entered by hand. `guarded` names fields of the
     payload that one person must not change alone: amounts, and ids of other records.
+
+    >>> class Bank(HttpAgent):
+    ...     name, base_url = "bank", "https://bank.example"
+    ...     @action(accepts={"type": "object", "required": ["amount"]}, guarded=["amount"])
+    ...     async def transfer(self, call):
+    ...         return await self.post(call, "/transfers", body=call.payload)
+    >>> list(Bank.actions())
+    ['canary', 'transfer']
     """
 
     def mark(method: Method) -> Method:

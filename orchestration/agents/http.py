@@ -57,6 +57,12 @@ class HttpAgent(Agent):
 
     Set `stores_refusals` only if the service keeps every refusal under its key and returns it to each
     repeat. Otherwise a refusal proves nothing about earlier calls under the key.
+
+    >>> class Hotel(HttpAgent):
+    ...     name, base_url = "hotel", "https://hotel.example"
+    ...     @action
+    ...     async def book(self, call):
+    ...         return await self.post(call, "/rooms", body=call.payload, expect={"room": int})
     """
 
     base_url: ClassVar[str]

@@ -4,7 +4,12 @@ from typing import Literal, TypedDict
 
 
 class PolicyValues(TypedDict, total=False):
-    """What differs from the defaults; times are in seconds (docs/run/configure.md says what each does)."""
+    """What differs from the defaults; times are in seconds (docs/run/configure.md says what each does).
+
+    >>> class Hotel(HttpAgent):
+    ...     name, base_url = "hotel", "https://hotel.example"
+    ...     policy: PolicyValues = {"call_timeout": 20.0, "tries": 2, "past_threshold": "undo"}
+    """
 
     time_allowed: float
     call_timeout: float

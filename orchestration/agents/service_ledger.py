@@ -14,6 +14,12 @@ class LedgerEntry:
     `key` is the idempotency key of the call, `reference` the task's, `kind` what happened ("none" for
     a refusal); `amount` is in minor units. `detail` is for the application's own audit. `result` is
     what the action returned, as far as undoing it needs that (`manage.py reconcile`).
+
+    >>> class Hotel(Agent):
+    ...     name = "hotel"
+    ...     def ledger(self):
+    ...         rooms = [("42:book:1", "42")]  # as the service lists them
+    ...         return [LedgerEntry(key=key, reference=guest, kind="book") for key, guest in rooms]
     """
 
     key: str | None = None

@@ -16,7 +16,11 @@ LATELY = "(%(since)s::timestamptz IS NULL OR {} >= %(since)s::timestamptz)"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Violation:
-    """A task, or another object that `reference` names, that breaks an invariant; and the remedy."""
+    """A task, or another object that `reference` names, that breaks an invariant; and the remedy.
+
+    >>> Violation(invariant=12, reference="42", problem="it has no name", remedy="enter it").reference
+    '42'
+    """
 
     invariant: int
     reference: str
@@ -38,6 +42,11 @@ class Part:
 
     `ledgers` are the agents whose ledgers were read. `since` is the time from which on an audit of what
     has changed looks; None for a whole one.
+
+    >>> def audit(part: Part) -> list[Violation]:
+    ...     return [] if part.scope is Scope.TASKS else nameless.violations({})
+    >>> audit(Part(scope=Scope.TASKS))
+    []
     """
 
     scope: Scope
@@ -47,7 +56,13 @@ class Part:
 
 @dataclass(frozen=True, kw_only=True)
 class Check:
-    """One statement that returns (reference, problem) for each violation of an invariant."""
+    """One statement that returns (reference, problem) for each violation of an invariant.
+
+    >>> nameless = Check(
+    ...     invariant=12, remedy="enter the name", scope=Scope.ALL,
+    ...     query="SELECT reference, 'it has no name' FROM audit_data WHERE data ->> 'name' = ''",
+    ... )
+    """
 
     invariant: int
     remedy: str

@@ -9,6 +9,9 @@ class ExternalView:
 
     `who` sees it ("the traveller"); `sentence` is what they read at the moment; `url` is their page, if
     there is one; `mood` is info, success, warning or error.
+
+    >>> ExternalView(who="the guest", sentence="Your room is ready.", mood="success").url
+    ''
     """
 
     who: str

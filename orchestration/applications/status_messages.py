@@ -55,6 +55,10 @@ class Status:
 
     It is 0 while there is no task. `progress` is where the task stands, for its owner only, without
     the task's input.
+
+    >>> def receive(messages: list[Status]):
+    ...     ended = [status.reference for status in messages if status.kind is StatusKind.COMPLETED]
+    >>> receive_status("hotel", receive)
     """
 
     workflow: str

@@ -33,6 +33,9 @@ class Posting:
     however often it is posted. `reply_to` is the application that receives its status messages.
     A higher priority goes first. Within one, tasks of different fairness keys take turns; without a
     `fairness_key` it is the application's name.
+
+    >>> Posting(workflow="greet", reference="42", data={"name": "Ada"}, reply_to="hotel").key
+    'hotel'
     """
 
     workflow: str
@@ -55,6 +58,9 @@ def post(postings: Sequence[Posting]) -> None:
     rings again. Raises, before anything is written: `NotRegistered` for an unknown workflow or
     `reply_to`; `Unresolved` for data without all the fields that the workflow takes; `ValueError`
     for a reference, priority, fairness key or data that cannot be kept, or that no task can have.
+
+    >>> names = {"42": "Ada", "43": "Grace"}
+    >>> post([Posting(workflow="greet", reference=id, data={"name": names[id]}) for id in names])
     """
     began = clock.now() if switch.ON else 0.0
     data = [_checked(posting) for posting in postings]

@@ -60,7 +60,13 @@ class SetAsideReason(Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class StepProgress:
-    """The progress of one step; an undo step has the name of the step that it undoes."""
+    """The progress of one step; an undo step has the name of the step that it undoes.
+
+    >>> submit("greet", reference="42", data={"name": "Ada"})
+    >>> run.go()
+    >>> [(step.name, step.state.value) for step in progress("greet", "42").steps]
+    [('hello', 'processed'), ('again', 'processed')]
+    """
 
     name: str
     direction: Direction
@@ -82,6 +88,11 @@ class Progress:
 
     `undoable`: a request for an undo would be accepted now. `data` is the task's input. A field that
     changes while a task runs must be part of `FINGERPRINT` too.
+
+    >>> submit("greet", reference="42", data={"name": "Ada"})
+    >>> run.go()
+    >>> Progress.from_json(progress("greet", "42").as_json()).undoable  # as stored in a row of yours
+    True
     """
 
     state: TaskState
@@ -114,7 +125,14 @@ class Snapshot:
 
 
 def progress(workflow: str, reference: str) -> Progress | None:
-    """Return the progress of a task, or None before it is created (one statement)."""
+    """Return the progress of a task, or None before it is created (one statement).
+
+    >>> submit("greet", reference="42", data={"name": "Ada"})
+    >>> progress("greet", "42")
+    >>> run.go()
+    >>> progress("greet", "42").state.value
+    'processed'
+    """
     rows = sql.run(PROGRESS, {"workflow": workflow, "reference": reference})
     return _progress(rows) if rows else None
 

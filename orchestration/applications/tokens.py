@@ -43,7 +43,13 @@ class UnknownScope(ValueError):
 
 @dataclass(frozen=True, kw_only=True)
 class Caller:
-    """The application that a token authenticates, and the token's scopes."""
+    """The application that a token authenticates, and the token's scopes.
+
+    >>> def may_fetch(caller: Caller | None) -> bool:
+    ...     return caller is not None and READ_STATUS in caller.scopes
+    >>> may_fetch(authenticate("not a token"))
+    False
+    """
 
     id: UUID
     name: str
@@ -83,7 +89,11 @@ def issue(
 
 
 def ensure(name: str, token: str, *, description: str, scopes: Iterable[str]) -> bool:
-    """Create an application with a given token, for a demo; return whether the token was missing."""
+    """Create an application with a given token, for a demo; return whether the token was missing.
+
+    >>> ensure_application("airline", "sas_of-a-demo", description="Flights", scopes=[READ_STATUS])
+    True
+    """
     made, _ = Application.objects.get_or_create(
         name=name, defaults={"description": description, "delivery": Delivery.PULL}
     )
@@ -113,7 +123,13 @@ def revoke(tokens: Sequence[int], *, by: str) -> int:
 
 
 def authenticate(token: str) -> Caller | None:
-    """Return the caller with a token (one statement); None if it is unknown, revoked or expired."""
+    """Return the caller with a token (one statement); None if it is unknown, revoked or expired.
+
+    >>> ensure_application("airline", "sas_of-a-demo", description="Flights", scopes=[READ_STATUS])
+    True
+    >>> authenticate("sas_of-a-demo").name
+    'airline'
+    """
     if not token.startswith(PREFIX) or len(token) > 100:
         return None
     rows = sql.run(AUTHENTICATE, {"digest": _digest(token), "precision": USED_AT_PRECISION})

@@ -35,7 +35,7 @@ class Duty:
     A duty with `every` runs also each time that number of seconds has passed. If `run` returns how much it
     did, `counted` is what the log calls that.
 
-    >>> Duty(
+    >>> drafts = Duty(
     ...     name="delete expired drafts",  # an alert says: "The housekeeper fails to ..."
     ...     run=lambda sweep: sweep.in_batches(delete_expired_drafts),
     ...     counted="expired drafts",
@@ -62,7 +62,12 @@ class Done(Counter[str]):
 
 @dataclass(kw_only=True)
 class Sweep:
-    """One sweep under way, as its duties see it."""
+    """One sweep under way, as its duties see it.
+
+    >>> def tidy(sweep: Sweep) -> int:
+    ...     return sweep.in_batches(delete_some_drafts)  # again and again, until it deletes few
+    >>> register_duty(Duty(name="delete drafts", run=tidy, every=3600.0))
+    """
 
     leadership: Leadership
     memory: Memory = field(default_factory=Memory)

@@ -16,7 +16,11 @@ COUNT_CAP = 10_000  # counting millions of rows takes too long, and no person pa
 
 
 class CappedPaginator(RowsPaginator):
-    """Pages of a list that may hold millions: counts no further than the cap."""
+    """Pages of a list that may hold millions: counts no further than the cap.
+
+    >>> CappedPaginator(range(120), 50).page(3).object_list
+    range(100, 120)
+    """
 
     @cached_property
     def count(self) -> int:

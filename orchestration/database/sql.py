@@ -88,7 +88,15 @@ def availability(error: BaseException) -> Availability:
 
 
 def is_unavailable(error: BaseException) -> bool:
-    """Return whether an error concerns the whole database, so that the work must be repeated."""
+    """Return whether an error concerns the whole database, so that the work must be repeated.
+
+    >>> from django.db import DatabaseError
+    >>> try:
+    ...     submit("greet", reference="42", data={"name": "Ada"})
+    ... except DatabaseError as error:
+    ...     if not is_unavailable(error):
+    ...         raise  # else answer 503
+    """
     return availability(error) is not Availability.AVAILABLE
 
 
@@ -106,7 +114,12 @@ def log_end(logger: Logger, what: str, error: BaseException, *, brief: bool = Fa
 
 
 def is_busy(error: BaseException) -> bool:
-    """Return whether other sessions had the rows of a statement: a retry may succeed at once."""
+    """Return whether other sessions had the rows of a statement: a retry may succeed at once.
+
+    >>> from django.db import IntegrityError
+    >>> is_busy(IntegrityError("duplicate key"))  # no use in a retry
+    False
+    """
     cause = _cause(error)
     return isinstance(error, ConcurrentUpdate) or (cause is not None and cause.pgcode in BUSY)
 

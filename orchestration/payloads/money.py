@@ -22,7 +22,11 @@ def digits(currency: str) -> int:
 
 
 def format_money(amount: int, currency: str) -> str:
-    """Return an amount as the active language writes it: 123450 of EUR → "€1,234.50", "1.234,50 €"."""
+    """Return an amount as the active language writes it: 123450 of EUR → "€1,234.50", "1.234,50 €".
+
+    >>> format_money(123450, "EUR"), format_money(500, "JPY")
+    ('€1,234.50', '¥500')
+    """
     code, places = currency.upper(), digits(currency)
     number = number_format(Decimal(abs(amount)).scaleb(-places), places, force_grouping=True)
     sign = "-" if amount < 0 else ""

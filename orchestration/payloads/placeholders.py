@@ -22,22 +22,41 @@ class Unresolved(LookupError):
 
 
 def field(*path: str) -> dict[str, Any]:
-    """Stand for the value at `path` of the task's input."""
+    """Stand for the value at `path` of the task's input.
+
+    >>> Step(name="hello", agent="greeter", action="greet", undo=None,
+    ...      request={"to": field("guest", "name")}).request
+    {'to': {'$from': ['', 'guest', 'name']}}
+    """
     return {MARK: ["", *path]}
 
 
 def result(step: str, *path: str) -> dict[str, Any]:
-    """Stand for the value at `path` of the result of `step`; without a path, the whole result."""
+    """Stand for the value at `path` of the result of `step`; without a path, the whole result.
+
+    >>> again = {"to": field("name"), "room": result("book", "room", "number")}
+    """
     return {MARK: [step, *path]}
 
 
 def key(step: str) -> dict[str, Any]:
-    """Stand for the idempotency key under which `step` was done: for services that undo by key."""
+    """Stand for the idempotency key under which `step` was done: for services that undo by key.
+
+    >>> Step(name="book", agent="hotel", action="book", undo="cancel", undo_request={"key": key("book")}).undo
+    'cancel'
+    """
     return {MARK: [KEYS, step]}
 
 
 def loaded(*path: str) -> dict[str, Any]:
-    """Stand for the value at `path` of what the workflow loads when the request is sent (`load`)."""
+    """Stand for the value at `path` of what the workflow loads when the request is sent (`load`).
+
+    >>> def load(references):
+    ...     return {reference: {"address": {"city": "Bath"}} for reference in references}
+    >>> mail = Step(name="mail", agent="greeter", action="greet", undo=None,
+    ...             request={"city": loaded("address", "city")})
+    >>> register(Workflow(name="mail", steps=[mail], load=load))
+    """
     return {MARK: [LOADED, *path]}
 
 

@@ -89,7 +89,10 @@ def ensure(sender: AppConfig, **options: Any) -> None:
 
 
 def give(group: str, permissions: Iterable[str]) -> None:
-    """Add permissions to a group, each as "app.codename"; it keeps those that it has."""
+    """Add permissions to a group, each as "app.codename"; it keeps those that it has.
+
+    >>> give("receptionists", ["auth.view_user", "orchestration.operate"])
+    """
     names = set(permissions)
     known = Permission.objects.filter(codename__in={name.partition(".")[2] for name in names})
     granted = [

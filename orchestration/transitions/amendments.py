@@ -23,6 +23,9 @@ class Amendment:
     `request` is of the step itself, `data` of the task's input, for the steps to come. `wait` is
     how long it must not be claimed yet. As long as it is then refused for the same reason, it waits
     for that long again, for `patience` seconds in all; after that a refusal is what the policy says.
+
+    >>> Amendment(request={"to": "Eva"}, wait=3600.0).data
+    {}
     """
 
     request: Mapping[str, Any] = field(default_factory=dict)
