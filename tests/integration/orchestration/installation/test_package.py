@@ -217,16 +217,16 @@ def run_trips(project, *commands):
     try:
         seen = project.manage(["tasks", "wait", "trips", "1"], *commands)
     finally:
-        for one in started:
-            one.terminate()
-            one.wait(20)
+        for process in started:
+            process.terminate()
+            process.wait(20)
     assert '"order": "processed"' in seen
     return seen
 
 
 def test_wheel_has_the_engine_alone(site):
     (information,) = site.glob("orchestration-*.dist-info")
-    assert {one.name for one in site.iterdir()} == {"orchestration", information.name}
+    assert {path.name for path in site.iterdir()} == {"orchestration", information.name}
     engine = site / "orchestration"
     assert (engine / "py.typed").exists()
     assert not list(engine.rglob("*shop*"))
@@ -282,5 +282,5 @@ def test_no_package_is_known_that_is_not_imported():
 
 @pytest.mark.parametrize("text", PYPROJECT["project"]["dependencies"])
 def test_tested_version_is_within_what_the_wheel_takes(text):
-    wanted = Requirement(text)
-    assert wanted.specifier.contains(version(wanted.name))
+    requirement = Requirement(text)
+    assert requirement.specifier.contains(version(requirement.name))
