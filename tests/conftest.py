@@ -1,3 +1,4 @@
+import gc
 import os
 import socket
 from contextlib import suppress
@@ -19,6 +20,9 @@ settings.register_profile(
 )
 settings.load_profile("any machine")
 
+# Going through all collected tests for garbage, again and again, would take a fifth of the processor time.
+gc.disable()
+
 
 def pytest_addoption(parser):
     parser.addoption("--quick", action="store_true", help="leave out what takes long")
@@ -32,6 +36,13 @@ def pytest_collection_modifyitems(config, items):
         config.hook.pytest_deselected(items=slow)
         items[:] = [item for item in items if order.is_quick(item.nodeid)]
     items.sort(key=lambda item: order.key(item.nodeid))
+
+
+def pytest_collection_finish():
+    """From here on collect garbage, but look for none in what stays until the end."""
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
+    gc.enable()
 
 
 @pytest.hookimpl(optionalhook=True)
