@@ -68,7 +68,7 @@ LONGEST = (
     "unit/orchestration/agents/test_performers.py",
 )
 PLACES = {f"tests/{name}": place for place, name in enumerate(LONGEST)}
-TURN = {"browser": -1, "stack": 1}  # of a folder; the others come in between
+TURN = {"browser": -1, "stack": 1, "unit": 2}  # of a folder; the others come after the browser
 QUICK = {"unit", "integration"}
 
 
@@ -80,9 +80,10 @@ def folder(test: str) -> str:
 def key(test: str) -> tuple[int, int]:
     """Return what tests are sorted by.
 
-    What is timed, people at a browser, goes first, on one stack, beside small tests in the other processes.
-    The stacks under fault come last: for them a busy machine only takes longer. The longest files of a turn
-    begin, so that all processes end at about the same time.
+    What is timed, people at a browser, goes first, on one stack, beside tests without one. The stacks under
+    fault come late: for them a busy machine only takes longer. A file of theirs may take minutes, one of unit
+    tests takes seconds: these come last, and the longest files of a turn first, so that all processes end at
+    about the same time.
     """
     return TURN.get(folder(test), 0), PLACES.get(test.partition("::")[0], len(PLACES))
 
