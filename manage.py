@@ -6,7 +6,8 @@ import os
 import sys
 
 if __name__ == "__main__":
-    gc.set_threshold(20_000)  # what is imported stays: to look for garbage in it takes a tenth of a start
+    # what is imported stays: to look for garbage in it takes a tenth of a start
+    gc.set_threshold(20_000)
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "sasweb.settings")
     # the name of this process in logs and traces: work-scheduler
     command = [word for word in sys.argv[1:3] if not word.startswith("-")]
