@@ -10,7 +10,8 @@ import pytest
 
 from orchestration.agents.actions import action
 from orchestration.agents.errors import Rejected, Transient, Unknown
-from orchestration.agents.http import LONGEST_PAUSE, HttpAgent
+from orchestration.agents.http import HttpAgent
+from orchestration.agents.http_answer import LONGEST_PAUSE
 from orchestration.database import clock
 from tests.support.messages import nested, request
 from tests.support.receiver import receiving
