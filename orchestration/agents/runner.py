@@ -14,7 +14,7 @@ from .. import conf
 from ..cluster import crash_points
 from ..database import clock
 from ..decisions.recovery import INSTANCE_SICK
-from ..messaging import queues
+from ..messaging import queues, redis_breaker
 from ..messaging.agent_inbox import REPORT_LIFE, AgentInbox, PendingMessage, Taken
 from ..messaging.messages import Malformed, Reply, Request
 from ..states import Health
@@ -148,7 +148,7 @@ class Runtime:
         """
         try:
             return await self.inbox.take(min(free, conf.BATCH_SIZE), wait)
-        except queues.Unreachable:
+        except redis_breaker.Unreachable:
             if not self._calls:
                 raise
             await asyncio.sleep(conf.SEND_RETRY_INTERVAL_S)

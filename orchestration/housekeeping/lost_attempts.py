@@ -7,7 +7,7 @@ from .. import conf
 from ..cluster import heartbeat
 from ..cluster.debounce import Debounce
 from ..cluster.duty import NOW, Duty, Sweep
-from ..messaging import queues
+from ..messaging import queues, redis_breaker
 from ..transitions.lost_attempts import expire_lost
 
 # Seconds for which this process must have observed the silence itself
@@ -33,7 +33,7 @@ def expire(sweep: Sweep) -> None:
     for worker in sorted(sweep.memory.of("silent", Silence).persisting(seen, LOOKED)):
         try:
             held = queues.held_by(worker)
-        except queues.Unreachable:
+        except redis_breaker.Unreachable:
             return
         # a worker that lost only the database keeps taking requests: later ones are not lost
         expire_lost(held, before=seen[worker] + timedelta(seconds=conf.HEARTBEAT_INTERVAL_S))

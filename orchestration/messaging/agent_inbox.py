@@ -16,7 +16,8 @@ from redis.exceptions import RedisError
 from .. import conf
 from ..database import clock
 from . import queues, redis_client, signing
-from .queues import SCHEDULER, Unreachable, as_messages, at_hand, flag, inbox, reports, taken
+from .queues import SCHEDULER, as_messages, at_hand, flag, inbox, reports, taken
+from .redis_breaker import Unreachable
 
 logger = logging.getLogger(__name__)
 # seconds that Redis keeps the list of a worker's requests: longer than any attempt
@@ -139,7 +140,7 @@ class AgentInbox:
             if (await pipeline.execute())[-1] or even_if_empty:
                 await self._connected().set(flag(self._agent), 1, nx=True, ex=conf.DOORBELL_TTL_S)
                 await asyncio.to_thread(queues.call_worker, self._agent)
-        except (RedisError, queues.Unreachable) as error:
+        except (RedisError, Unreachable) as error:
             logger.warning("cannot call another worker (the supervisor will): %s", error)
 
     async def exchange(self, report: bytes) -> tuple[dict[str, bytes], int]:

@@ -16,6 +16,7 @@ from rq import Queue
 
 from .. import conf
 from . import queues, redis_client
+from .redis_breaker import RedisCircuitBreaker, Unreachable
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +46,7 @@ class _Client:
     """A client of one Redis, which remembers whether the last command timed out."""
 
     def __init__(self, url: str) -> None:
-        self._breaker = queues.RedisCircuitBreaker()
+        self._breaker = RedisCircuitBreaker()
         self._client = client(url)
 
     def depths(self, names: Sequence[str]) -> dict[str, Depth]:
@@ -68,7 +69,7 @@ def _client_of(url: str) -> _Client:
 
 
 def depths(names: Sequence[str]) -> dict[str, Depth]:
-    """Return the depth of each queue, in one round trip; raise `queues.Unreachable`."""
+    """Return the depth of each queue, in one round trip; raise `Unreachable`."""
     return _client_of(settings.REDIS_URL).depths(names)
 
 
@@ -76,6 +77,6 @@ def answers() -> bool:
     """Return whether Redis answers."""
     try:
         depths([queues.SCHEDULER])
-    except queues.Unreachable:
+    except Unreachable:
         return False
     return True

@@ -15,7 +15,6 @@ import logging
 import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from threading import Lock
@@ -27,12 +26,12 @@ from django.db import DEFAULT_DB_ALIAS, connections, transaction
 from redis import Redis
 from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
-from redis.exceptions import TimeoutError as RedisTimeout
 from redis.retry import Retry
 from rq import Queue
 
 from .. import conf
 from . import redis_client, signing
+from .redis_breaker import RedisCircuitBreaker, Unreachable
 
 logger = logging.getLogger(__name__)
 
@@ -56,46 +55,6 @@ HANDLERS = {
 }
 CALL_AGENT = "orchestration.workers.jobs.call_agent"
 DELIVER_STATUS = "orchestration.workers.jobs.deliver_status"
-
-
-class Unreachable(Exception):
-    """Redis does not answer. Tasks are safe; the supervisor rings again when Redis is back."""
-
-
-class Silent(Unreachable):
-    """Redis timed out a moment ago, so the command was not sent."""
-
-
-class RedisCircuitBreaker:
-    """A circuit breaker for a Redis that hangs: only one command waits for it at a time.
-
-    After a timeout all other commands fail at once, for `conf.REDIS_BACKOFF_S` seconds. Then one command
-    probes. A Redis that refuses connections fails at once anyway, so it is always asked.
-    """
-
-    def __init__(self) -> None:
-        self._lock = Lock()
-        self._silent_until: float | None = None
-
-    @contextmanager
-    def asking(self) -> Iterator[None]:
-        """Run Redis commands in this context; any failure of theirs raises `Unreachable`."""
-        with self._lock:
-            now = time.monotonic()
-            if self._silent_until is not None:
-                if now < self._silent_until:
-                    raise Silent("Redis did not answer a moment ago")
-                # this command probes for all others
-                self._silent_until = now + conf.REDIS_BACKOFF_S
-        try:
-            yield
-        except RedisTimeout as error:
-            self._silent_until = time.monotonic() + conf.REDIS_BACKOFF_S
-            raise Unreachable(str(error)) from error
-        except RedisError as error:
-            self._silent_until = None
-            raise Unreachable(str(error)) from error
-        self._silent_until = None
 
 
 def serve(queue: str, handler: str) -> None:

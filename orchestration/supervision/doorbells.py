@@ -3,7 +3,7 @@
 from .. import conf, policies
 from ..cluster.duty import Duty, Sweep
 from ..database import prepared
-from ..messaging import queues
+from ..messaging import queues, redis_breaker
 from ..models import low_water
 from ..models.hold import holds_agent
 from ..models.inbox import SUBMISSIONS
@@ -37,7 +37,7 @@ def ring(_: Sweep) -> None:
             queues.try_to_ring(name)
     try:
         waiting = queues.waiting([queues.SCHEDULER, *policies.agents()])
-    except queues.Unreachable:
+    except redis_breaker.Unreachable:
         return
     for name in waiting:
         queues.try_to_ring(name)

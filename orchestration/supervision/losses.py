@@ -6,7 +6,7 @@ from hashlib import blake2s
 from typing import Any
 
 from .. import conf
-from ..messaging import queues
+from ..messaging import queues, redis_breaker
 
 
 class Losses:
@@ -28,7 +28,7 @@ class Losses:
         """Check Redis once; `now` is on the database's clock."""
         try:
             message, has_data = queues.oldest(queues.SCHEDULER)
-        except queues.Unreachable:
+        except redis_breaker.Unreachable:
             has_data, waits = False, True
         else:
             unread = blake2s(message).hexdigest() if message else ""

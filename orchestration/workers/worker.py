@@ -22,7 +22,7 @@ from .. import conf
 from ..cluster import instance
 from ..cluster.heartbeat import Heartbeat
 from ..database import sql
-from ..messaging import queues
+from ..messaging import queues, redis_breaker
 from ..tracing import switch
 from . import jobs
 from .leader_monitor import LeaderMonitor
@@ -106,7 +106,7 @@ class QueueWorker(SimpleWorker):
         except JobRefused as error:
             logger.error("job %s on queue %s was refused: %s", job.id, queue.name, error)
         except Exception as error:  # noqa: BLE001 - a job never ends its worker: its work is still stored
-            unreachable = isinstance(error, queues.Unreachable)
+            unreachable = isinstance(error, redis_breaker.Unreachable)
             if unreachable:
                 # The next ring is to call a worker at once: a connection may have broken, no more.
                 done_with.append(queues.flag(queue.name))

@@ -14,7 +14,7 @@ from psycopg2.extensions import TRANSACTION_STATUS_IDLE
 from orchestration import conf
 from orchestration.cluster import leader_election
 from orchestration.database import clock, sql
-from orchestration.messaging import queues
+from orchestration.messaging import queues, redis_breaker
 from orchestration.models import low_water
 from orchestration.testing import fake_clock
 from orchestration.testing.run import BUDGETS
@@ -74,7 +74,7 @@ class Session:
         return None
 
 
-class Watched(queues.RedisCircuitBreaker):
+class Watched(redis_breaker.RedisCircuitBreaker):
     """Commands to Redis, before which an actor may be switched."""
 
     def __init__(self, stage: Stage) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 from django.core.checks import CheckMessage, Error, Info
 from django.core.checks import Warning as Warn
 
-from ...messaging import queues, server
+from ...messaging import redis_breaker, server
 from .subjects import Subject, Unanswered
 
 OLDEST = 7
@@ -19,7 +19,7 @@ def gather() -> Facts:
     """Ask Redis."""
     try:
         return {**server.info(), **server.options(*IDLE)}
-    except queues.Unreachable as error:
+    except redis_breaker.Unreachable as error:
         raise Unanswered(f"Redis does not answer: {error}.") from error
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from prometheus_client.core import Metric
 
-from ...messaging import queues, server
+from ...messaging import redis_breaker, server
 from ..queries import database
 from .families import counter, gauge
 
@@ -15,7 +15,7 @@ def metrics(*, redis: bool) -> Iterator[Metric]:
     if redis:
         try:
             info = server.info()
-        except queues.Unreachable:  # it went away since, or its user may not ask
+        except redis_breaker.Unreachable:  # it went away since, or its user may not ask
             return
         yield from _redis(info)
 

@@ -13,7 +13,7 @@ from ...cluster import heartbeat, leader_election
 from ...cluster.leaders import Leader, leaders
 from ...database import clock, sql
 from ...database.capped_counts import CAP
-from ...messaging import queue_depths, queues
+from ...messaging import queue_depths, queues, redis_breaker
 from ...models import AuditRun, SupervisorPolicy, Worker
 from ...models.inbox import INBOX_LETTERS, STATUSES, SUBMISSIONS
 from ...models.notification import NOTIFICATIONS
@@ -188,7 +188,7 @@ def _queues(processes: Sequence[Process]) -> list[str]:
 def _depths(names: Sequence[str]) -> Mapping[str, queue_depths.Depth] | None:
     try:
         return queue_depths.depths(names)
-    except queues.Unreachable:
+    except redis_breaker.Unreachable:
         return None
 
 

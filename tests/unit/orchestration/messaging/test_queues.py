@@ -8,7 +8,7 @@ from threading import Barrier
 import pytest
 
 from orchestration import conf
-from orchestration.messaging import queues
+from orchestration.messaging import queues, redis_breaker
 
 THREADS = 8
 
@@ -39,7 +39,7 @@ def _ask(start):
 @pytest.fixture
 def _fresh_client(hanging_redis, monkeypatch):
     monkeypatch.setattr(conf, "REDIS_TIMEOUT_S", 0.5)
-    monkeypatch.setattr(queues, "_breaker", queues.RedisCircuitBreaker())
+    monkeypatch.setattr(queues, "_breaker", redis_breaker.RedisCircuitBreaker())
     queues._connection.cache_clear()
     yield
     queues._connection.cache_clear()
