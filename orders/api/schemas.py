@@ -25,24 +25,6 @@ def _number(value: object) -> object:
 NUMBER = BeforeValidator(_number)
 Amount = Annotated[int, Field(description="In minor units (cents).", examples=[4250])]
 Currency = Annotated[str, Field(description="ISO 4217.", examples=["EUR"])]
-Country = Annotated[
-    str,
-    Field(
-        description="ISO 3166-1 code of a country with delivery.",
-        json_schema_extra={"enum": sorted(COUNTRIES)},
-        pattern=f"^({'|'.join(sorted(COUNTRIES))})$",
-        examples=["DE"],
-    ),
-]
-PaymentMethod = Annotated[
-    str,
-    Field(
-        description="The id of a payment method at the payment provider.",
-        json_schema_extra={"enum": list(Card.values)},
-        pattern=f"^({'|'.join(Card.values)})$",
-        examples=["pm_card_visa"],
-    ),
-]
 COMPOSED = BeforeValidator(composed)
 POSTCODE = "As the country writes it. Required, except in Ireland."
 REGION = (
@@ -74,15 +56,22 @@ def text(name: str, example: str) -> Any:
     return Annotated[str, field, COMPOSED]
 
 
-def optional_text(name: str, example: str, description: str) -> Any:
+def optional_text(name: str, example: str, what: str) -> Any:
     """Return the type of a text field that may be empty."""
     field = Field(
-        max_length=MAX_LENGTH[name],
-        pattern=OPTIONAL,
-        examples=[example],
-        description=description,
+        max_length=MAX_LENGTH[name], pattern=OPTIONAL, examples=[example], description=what
     )
     return Annotated[str, field, COMPOSED]
+
+
+def choice(values: list[str], what: str, *examples: str) -> Any:
+    """Return what limits a text field to these values."""
+    return Field(
+        description=what,
+        json_schema_extra={"enum": list(values)},
+        pattern=f"^({'|'.join(values)})$",
+        examples=list(examples) or None,
+    )
 
 
 class Strict(Schema):
@@ -99,7 +88,9 @@ class Address(Strict):
     postcode: optional_text("postcode", "1203", POSTCODE) = ""  # type: ignore[valid-type]
     city: text("city", "Genève")  # type: ignore[valid-type]
     region: optional_text("region", "", REGION) = ""  # type: ignore[valid-type]
-    country: Country
+    country: Annotated[
+        str, choice(sorted(COUNTRIES), "ISO 3166-1 code of a country with delivery.", "DE")
+    ]
 
 
 class NewLine(Strict):
@@ -141,14 +132,12 @@ class NewOrder(Strict):
         COMPOSED,
     ]
     address: Address
-    payment_method: PaymentMethod
-    language: Annotated[
+    payment_method: Annotated[
         str,
-        Field(
-            description="The language of e-mails to the customer.",
-            json_schema_extra={"enum": sorted(LANGUAGES)},
-            pattern=f"^({'|'.join(sorted(LANGUAGES))})$",
-        ),
+        choice(Card.values, "The id of a payment method at the payment provider.", "pm_card_visa"),
+    ]
+    language: Annotated[
+        str, choice(sorted(LANGUAGES), "The language of e-mails to the customer.")
     ] = "en"
     lines: Annotated[
         list[NewLine], Field(min_length=1, max_length=MAX_LINES, description="Each product once.")
