@@ -19,7 +19,8 @@ from django.utils.translation import pgettext
 
 from orchestration import api
 from orders.agents.notification import PARCEL
-from orders.models import Order, OrderStatus
+from orders.models import Order
+from orders.models.order import OrderStatus
 from orders.times import moment, shop_zone
 
 from . import access, snapshots, tracking

@@ -5,7 +5,8 @@ from datetime import datetime
 from typing import Any
 
 from orchestration.api import Progress, TaskState
-from orders.models import Order, OrderStatus
+from orders.models import Order
+from orders.models.order import OrderStatus
 
 STATUS = {
     TaskState.PENDING: OrderStatus.RECEIVED,

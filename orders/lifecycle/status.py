@@ -10,7 +10,7 @@ from typing import Any
 from django.db import connection
 
 from orchestration.api import Status, StatusKind
-from orders.models import Aside, OrderStatus
+from orders.models.order import Aside, OrderStatus
 
 from . import emails, snapshots, tracking
 from .message import WORKFLOW

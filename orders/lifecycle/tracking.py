@@ -10,7 +10,7 @@ from django.utils.translation import gettext_lazy as _
 
 from orchestration.api import Progress, Refusal, StepProgress, StepState, TaskState
 from orders.agents.error_codes import DECLINED, OUT_OF_STOCK
-from orders.models import Aside
+from orders.models.order import Aside
 
 from .requests import Change, ChangeRequest
 from .stages import DONE, Stage, do_steps, stages, undo_steps

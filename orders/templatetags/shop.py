@@ -6,7 +6,8 @@ from django import template
 from django.utils.translation import gettext
 
 from orchestration.api import format_money
-from orders.models import Order, OrderStatus
+from orders.models import Order
+from orders.models.order import OrderStatus
 from orders.shop.cart import cart_of
 from orders.times import moment as in_words
 

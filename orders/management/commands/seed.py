@@ -15,7 +15,8 @@ from orders.agents.partner_http import request_json
 from orders.api.scopes import READ_ORDERS, READ_STATUS, WRITE_ORDERS
 from orders.demo.catalogue import CATALOGUE, GONE
 from orders.lifecycle.message import EMAIL_WORKFLOW, WORKFLOW
-from orders.models import Availability, Product
+from orders.models import Product
+from orders.models.product import Availability
 from sasweb.stack import folders
 
 STOCK = 100_000  # items of each product at the sandbox

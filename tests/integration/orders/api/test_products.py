@@ -3,7 +3,8 @@
 import pytest
 
 from orders.management.commands.seed import add_products
-from orders.models import Availability, Product
+from orders.models import Product
+from orders.models.product import Availability
 from tests.support.applications import Caller, application
 from tests.support.shop import products
 

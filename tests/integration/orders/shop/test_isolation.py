@@ -18,7 +18,8 @@ from orders.lifecycle import tracking
 from orders.lifecycle.access import link
 from orders.lifecycle.message import order_number
 from orders.lifecycle.stages import STEPS
-from orders.models import Order, OrderStatus, Throttle
+from orders.models import Order, Throttle
+from orders.models.order import OrderStatus
 from orders.templatetags.shop import BADGES
 from sasweb.session_store import SessionStore
 from sasweb.staff import second_factor

@@ -14,7 +14,7 @@ from orders.lifecycle.message import WORKFLOW
 from orders.lifecycle.requests import Change, ChangeRequest
 from orders.lifecycle.stages import STEPS, UNDO_STEPS
 from orders.lifecycle.tracking import track
-from orders.models import OrderStatus
+from orders.models.order import OrderStatus
 
 NOW = datetime(2030, 5, 1, 12, 0, tzinfo=UTC)
 WAITING, PENDING, PROCESSING = StepState.WAITING, StepState.PENDING, StepState.PROCESSING

@@ -1,0 +1,84 @@
+"""What the shop sells. Amounts are in minor units (cents)."""
+
+from django.db import models
+from django.db.models import Q
+from django.urls import reverse
+from django.utils.translation import gettext_lazy as _
+
+
+class Availability(models.TextChoices):
+    """A product's stock as shown to customers; the inventory decides."""
+
+    PLENTY = "plenty", _("In stock")
+    FEW = "few", _("Only a few left")
+    NONE = "none", _("Sold out")
+
+
+class Sold(models.QuerySet["Product"]):
+    """Products that can be bought."""
+
+    def sold(self) -> "Sold":
+        """Filter for products on sale, sold out or not."""
+        return self.filter(active=True)
+
+    def available(self) -> "Sold":
+        """Filter for products that can be added to a cart."""
+        return self.sold().exclude(stock=Availability.NONE)
+
+
+class Product(models.Model):
+    """A product."""
+
+    sku = models.CharField("SKU", max_length=40, primary_key=True)
+    slug = models.SlugField(max_length=80, unique=True)
+    name = models.CharField(max_length=120)
+    kind = models.CharField(max_length=40, help_text="The shelf it is on: Coffee, Tea, …")
+    summary = models.CharField(max_length=160, help_text="One line, for the grid.")
+    description = models.TextField()
+    price = models.PositiveIntegerField(help_text="In cents.")
+    currency = models.CharField(max_length=3, default="EUR", editable=False)
+    picture = models.CharField(
+        max_length=80, help_text="The name of an SVG in static/products/, without its extension."
+    )
+    position = models.PositiveIntegerField(default=0, help_text="Lower comes first.")
+    active = models.BooleanField(default=True, help_text="Only active products can be bought.")
+    stock = models.CharField(
+        max_length=6,
+        choices=Availability,
+        default=Availability.PLENTY,
+        db_default=Availability.PLENTY,
+        help_text="Shown to customers. A product that is sold out is listed and cannot be bought.",
+    )
+
+    objects = Sold.as_manager()
+
+    class Meta:
+        ordering = ["position", "name"]
+        constraints = [
+            models.CheckConstraint(
+                # free goods would need a checkout without payment
+                condition=Q(price__gte=1, price__lte=1_000_000),
+                name="product_price",
+                violation_error_message="A price is between 1 cent and 10,000.00.",
+            ),
+            models.CheckConstraint(
+                condition=Q(stock__in=Availability.values), name="product_stock_known"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+    def get_absolute_url(self) -> str:
+        """Return the path of its page."""
+        return reverse("shop:product", args=[self.slug])
+
+    @property
+    def available(self) -> bool:
+        """Whether it can be added to a cart."""
+        return self.active and self.stock != Availability.NONE
+
+    @property
+    def picture_path(self) -> str:
+        """The path of its picture below the static files."""
+        return f"products/{self.picture}.svg"
