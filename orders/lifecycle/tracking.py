@@ -67,6 +67,7 @@ TOO_LATE = _(
 )
 MOVED_ON = _("That came too late: your order had moved on by then. This is how it stands now.")
 ENDED = {TaskState.PROCESSED, TaskState.UNDONE}
+TURNED_BACK = {TaskState.UNDOING, TaskState.UNDONE}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,21 +140,20 @@ def track(
     `asked`: the last request; while it is pending, the customer can make no other.
     """
     age = (now - placed_at).total_seconds()
-    pending = asked is not None and asked.pending and not _undone(progress)
+    state = progress.state if progress else None
+    pending = asked is not None and asked.pending and state is not TaskState.UNDONE
     sentence, mood = _summary(progress, age, aside=aside, waits=waits)
     if asked is not None and pending:
         sentence, mood = (CANCEL_ASKED if asked.act is Change.CANCEL else PASSED_ON), "busy"
     remedies = () if pending else fixes(progress)
-    undoing = progress is not None and bool(
-        progress.state in {TaskState.UNDOING, TaskState.UNDONE} or undo_steps(progress)
-    )
+    undoing = progress is not None and (state in TURNED_BACK or bool(undo_steps(progress)))
     cancelled = undoing or sentence is CANCEL_ASKED
     return Tracking(
         sentence=str(sentence),
         mood=mood,
         thanks=mood != "bad" and not cancelled,
         stages=stages(progress, placed_at),
-        final=progress is not None and progress.state in ENDED and not pending,
+        final=state in ENDED and not pending,
         interval=_interval(age, pending=pending, calm=bool(remedies)),
         parcel=parcel(progress),
         until=_until(progress, placed_at, age, calm=bool(remedies)),
@@ -163,19 +163,13 @@ def track(
     )
 
 
-def _undone(progress: Progress | None) -> bool:
-    return progress is not None and progress.state is TaskState.UNDONE
-
-
 def _interval(age: float, *, pending: bool, calm: bool) -> float:
     """Return the seconds until the next poll."""
     if pending:
         return POLL_PENDING
-    return (
-        POLL_FIXABLE
-        if calm
-        else next((every for younger, every in POLL_EVERY if age < younger), POLL_SLOWEST)
-    )
+    if calm:
+        return POLL_FIXABLE
+    return next((every for younger, every in POLL_EVERY if age < younger), POLL_SLOWEST)
 
 
 def _until(
@@ -194,7 +188,7 @@ def _notice(asked: ChangeRequest | None, progress: Progress | None) -> str | Pro
         return ""
     if asked.act is not Change.CANCEL:
         return "" if progress.state in ENDED else MOVED_ON
-    if progress.state in {TaskState.UNDOING, TaskState.UNDONE}:
+    if progress.state in TURNED_BACK:
         return ""
     return TOO_LATE if asked.refused == Refusal.IRREVERSIBLE.name else MOVED_ON
 
