@@ -28,9 +28,10 @@ from .checks.attempts import COUNTED, FENCED, ONCE, ORDER
 from .checks.compensation import COMPENSATION
 from .checks.idempotency_keys import KEYS
 from .checks.incidents import INCIDENTS
+from .checks.left_behind import LEFT_BEHIND
 from .checks.operations import OPERATIONS
 from .checks.status_messages import STATUS_MESSAGES
-from .checks.task_integrity import LEFT_BEHIND, LOSS, TWINS, UNOWNED
+from .checks.task_integrity import LOSS, TWINS, UNOWNED
 from .checks.time_limits import TIME_LIMITS
 
 HOURLY, DAILY = "hourly", "daily"  # `AuditRun.by` of the runs that start by themselves
