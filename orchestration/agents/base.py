@@ -20,9 +20,10 @@ from ..messaging.messages import Evidence, Malformed, Mode, Reply, Request
 from ..payloads import typed
 from ..states import Health, Outcome
 from ..tracing import spans, switch
+from . import deadline
 from .actions import Action, Call, Result, action, perform
-from .errors import TIMEOUT, Fault, Rejected, Transient, Unknown
-from .evidence import evidence, hear
+from .errors import Fault, Rejected, Transient, Unknown
+from .evidence import evidence
 from .policy_values import PolicyValues
 from .service_ledger import LedgerEntry
 
@@ -116,11 +117,11 @@ class Agent:
         a service that has already done the work returns the earlier result.
         """
         started = clock.now()
-        if _left(request) <= 0:
+        if deadline.left(request) <= 0:
             return None
         try:
             return await self._try(request, started)
-        except OutOfTime:
+        except deadline.OutOfTime:
             return None
 
     async def _try(self, request: Request, started: float) -> Reply:
@@ -137,14 +138,14 @@ class Agent:
         for count in range(1, request.tries + 1):
             call = self.as_call(request)
             try:
-                result = await _within(request, call_or_ask(call), call)
+                result = await deadline.within(request, call_or_ask(call), call)
             except Rejected as fault:
                 doubtful = request.in_doubt or doubt is not None
                 return await self._refused(request, started, count, fault, doubtful=doubtful)
             except (Transient, Unknown) as fault:
                 doubt = fault if isinstance(fault, Unknown) else doubt
                 wait = backoff(QUICK_BACKOFF, math.inf, count, random.random())  # noqa: S311
-                room = _left(request)
+                room = deadline.left(request)
                 asked = fault.retry_after
                 if count == request.tries or room < wait + QUICK_BACKOFF or asked is not None:
                     # a later "did nothing" does not resolve the doubt about an earlier try
@@ -168,7 +169,7 @@ class Agent:
         if doubtful and not refusal.stored and self.can_ask() and left > 0:
             call = replace(self.as_call(request), timeout=min(request.call_timeout, left))
             try:
-                result = await _within(request, self._ask(call), call)
+                result = await deadline.within(request, self._ask(call), call)
             except Rejected as stored:
                 refusal = stored
             except (Transient, Unknown) as fault:
@@ -207,7 +208,7 @@ class Agent:
             key=request.key,
             reference=request.reference,
             payload=request.payload,
-            timeout=min(request.call_timeout, max(_left(request), 0.001)),
+            timeout=min(request.call_timeout, max(deadline.left(request), 0.001)),
             attempt=request.attempt,
             in_doubt=request.in_doubt,
         )
@@ -288,33 +289,3 @@ class Agent:
         except Exception:  # the agent's own code again, such as its headers
             logger.exception("%s: what shows a failure is not kept", self.name)
             return UNSET
-
-
-class OutOfTime(Exception):
-    """The complete-by time of a request has come, and there is no reply."""
-
-
-def _left(request: Request) -> float:
-    """Return the seconds that a request has left for calls."""
-    return request.complete_by - conf.REPLY_MARGIN_S - clock.now()
-
-
-async def _within(request: Request, result: Awaitable[Result | None], call: Call) -> Result | None:
-    """Return the result of one try; raise `Unknown` after its timeout, as it may have had an effect.
-
-    Raises `OutOfTime` if the time of the whole request is over before.
-    """
-    left = _left(request)
-    # the action's own timeout comes first, as its error says what it waited for
-    allowed = call.timeout + conf.REPLY_MARGIN_S
-    timer = asyncio.timeout(min(allowed, left))
-    try:
-        async with timer:
-            return await result
-    except TimeoutError as error:
-        if left <= allowed and timer.expired():
-            raise OutOfTime from error
-        raise Unknown(TIMEOUT, f"no answer within {call.timeout:.1f} s") from error
-    except Exception as error:
-        hear(error, call.heard)
-        raise
