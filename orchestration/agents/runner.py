@@ -13,9 +13,8 @@ from django.conf import settings
 from .. import conf
 from ..cluster import crash_points
 from ..database import clock
-from ..decisions.recovery import INSTANCE_SICK
 from ..messaging import queues, redis_breaker
-from ..messaging.agent_inbox import REPORT_LIFE, AgentInbox, PendingMessage, Taken
+from ..messaging.agent_inbox import AgentInbox, PendingMessage, Taken
 from ..messaging.messages import Malformed, Reply, Request
 from ..states import Health
 from ..tracing.subject import subject
@@ -23,8 +22,8 @@ from .base import Agent
 from .errors import LONGEST_MESSAGE, TIMEOUT
 from .finished_request import FinishedRequest
 from .loop_watch import BLOCKED, Blocked, LoopWatch
-from .outliers import SLICE, Participation, Report, anyone_takes_part
 from .performers import Performers
+from .siblings import Siblings
 
 logger = logging.getLogger(__name__)
 
@@ -37,11 +36,7 @@ class Runtime:
         self.loop = uvloop.new_event_loop()
         self.performers = Performers(agent) if agent.isolated else None
         self.inbox = AgentInbox(agent.name, agent.instance)
-        self.part = Participation()
-        self._ahead = clock.ahead()
-        self._siblings: list[Report] = []
-        self._exchanged_at = 0.0
-        self._unserved_looks = 0  # consecutive looks at which messages waited
+        self.siblings = Siblings(self.inbox, agent.instance)
         self.slots = max(1, settings.AGENT_SLOTS.get(agent.name, agent.slots))
         self._calls: dict[asyncio.Task[None], Request] = {}
         self.watch = LoopWatch(agent.name, self._calls.get, tell)
@@ -95,7 +90,7 @@ class Runtime:
                     calls[call] = request
                     call.add_done_callback(self._free)
                 await asyncio.sleep(0)  # calls begin before Redis is asked for more
-                if messages or calls or self.part.back_since is not None:
+                if messages or calls or self.siblings.part.back_since is not None:
                     # a worker that has stepped back must not be called by the doorbell
                     leaving = False
                 elif leaving:
@@ -122,21 +117,14 @@ class Runtime:
         if self._stopping.is_set():
             return 0
         under_way = len(self._calls)
-        return self.part.room(self.slots - under_way, under_way, self._now())
-
-    def _now(self) -> float:
-        """Return the time; take part anew if the clock was set: earlier times are not comparable."""
-        if clock.was_set(self._ahead):
-            self.part, self._exchanged_at = Participation(), 0.0
-        self._ahead = clock.ahead()
-        return clock.now()
+        return self.siblings.room(self.slots - under_way, under_way)
 
     async def _until_there_is_room(self) -> None:
         """Call another worker for the waiting messages; wait for a call to end, or a short while."""
         self._freed.clear()
         await self.inbox.call_another()
-        if self.part.back_since is not None:
-            await self._look_for_siblings()
+        if self.siblings.part.back_since is not None:
+            await self.siblings.look()
         with suppress(TimeoutError):
             async with asyncio.timeout(conf.INBOX_IDLE_S):
                 await self._freed.wait()
@@ -242,12 +230,12 @@ class Runtime:
             more = batch[-1] is not None
             finished = [call for call in batch if call is not None]
             try:
-                await self._compare(finished)
+                await self.siblings.compare(finished)
             except Exception:  # replies must be sent even if the siblings' reports are unusable
                 logger.exception("%s cannot compare itself with others", self.agent.instance)
             replies = [
                 PendingMessage(
-                    message=self._attributed(call, call.reply).dump(),
+                    message=self.siblings.attributed(call, call.reply).dump(),
                     until=call.request.complete_by,
                 )
                 for call in finished
@@ -256,53 +244,6 @@ class Runtime:
             steps = [call.request.step for call in finished]
             if steps and not await self.inbox.send(replies, steps):
                 logger.error("Redis does not take %d replies: their steps expire", len(replies))
-
-    async def _compare(self, over: Sequence[FinishedRequest]) -> None:
-        """Count the results of calls, and step back if other workers' calls succeed."""
-        now = self._now()
-        for call in over:
-            if call.began is not None and call.good is not None:
-                self.part.note(call.began, now, good=call.good)
-        if now - self._exchanged_at >= SLICE:
-            await self._exchange(now)
-        failed = any(call.good is False for call in over)
-        if failed and not anyone_takes_part(self._siblings, now, 2 * conf.INBOX_IDLE_S):
-            # another worker shows whether the cause is this worker or the service, and serves repeats
-            await self.inbox.call_another(even_if_empty=True)
-        if self.part.compare(self._siblings, now):
-            logger.error("%s steps back: its calls fail, its siblings' do not", self.agent.instance)
-            await self._exchange(now)
-
-    async def _exchange(self, now: float) -> int:
-        """Exchange reports with the agent's other workers; return how many messages wait."""
-        self._exchanged_at = now
-        raw, waiting = await self.inbox.exchange(self.part.report(now).dump())
-        parsed = {worker: Report.parse(dumped) for worker, dumped in raw.items()}
-        self._siblings = [report for report in parsed.values() if report]
-        if gone := [
-            name
-            for name, report in parsed.items()
-            if not (report and report.is_recent(now, REPORT_LIFE))
-        ]:
-            await self.inbox.forget_reports(gone)
-        return waiting
-
-    async def _look_for_siblings(self) -> None:
-        """Take part again if no other worker does and messages wait."""
-        now = clock.now()
-        waiting = await self._exchange(now)
-        alone = waiting and not anyone_takes_part(self._siblings, now, conf.WORKER_DEAD_AFTER_S)
-        self._unserved_looks = self._unserved_looks + 1 if alone else 0
-        if self._unserved_looks > 1:  # at a first look, a worker may have been about to take them
-            logger.warning("%s takes part again: no other worker does", self.agent.instance)
-            self.part.take_part(now)
-
-    def _attributed(self, call: FinishedRequest, reply: Reply) -> Reply:
-        """Return a reply; a failure while this worker has stepped back is blamed on the worker."""
-        if self.part.back_since is None or call.good is not False:
-            return reply
-        message = f"{reply.code}: {reply.message}"[:LONGEST_MESSAGE]
-        return reply.altered(code=INSTANCE_SICK, message=message, health=Health.NOTHING.value)
 
 
 def _requests(messages: Sequence[bytes]) -> list[bytes]:

@@ -209,7 +209,7 @@ def alive(queue: str) -> bool:
 def stepped_back(queue: str) -> float | None:
     """Return when this process's instance of an agent stepped back; None if it takes part."""
     served = _runtimes.get(queue)
-    return served.part.back_since if served else None
+    return served.siblings.part.back_since if served else None
 
 
 def rest(queue: str) -> None:

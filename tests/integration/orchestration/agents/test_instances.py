@@ -131,7 +131,7 @@ def test_failing_instance_steps_back_and_returns_once_healthy():
     with at_work("clerk-1", "clerk-2", "clerk-3") as ((sick, *well), (its, *others)):
         load.until(lambda: all(clerk.calls > 10 for clerk in (sick, *well)), "all have worked")
         sick.broken = True
-        load.until(lambda: its.part.back_since, "it steps back")
+        load.until(lambda: its.siblings.part.back_since, "it steps back")
         before, calls = sick.calls, [clerk.calls for clerk in well]
         load.until(
             lambda: all(clerk.calls > 50 + then for clerk, then in zip(well, calls, strict=True)),
@@ -141,9 +141,9 @@ def test_failing_instance_steps_back_and_returns_once_healthy():
             lambda: INSTANCE_SICK in {reply.code for reply in load.replies}, "it has failed again"
         )
         assert sick.calls - before <= Clerk.slots + 3  # what it had begun, and probes
-        assert all(runtime.part.back_since is None for runtime in others)
+        assert all(runtime.siblings.part.back_since is None for runtime in others)
         sick.broken = False
-        load.until(lambda: its.part.back_since is None, "it takes part again")
+        load.until(lambda: its.siblings.part.back_since is None, "it takes part again")
         calls = sick.calls
         load.until(lambda: sick.calls > calls + 10, "it works again")
         wait_for(lambda: load.read() or len(load.replies) == load.sent, "all is answered", 20)
@@ -162,7 +162,7 @@ def test_request_taken_too_late_does_not_count_as_a_failure():
     queues.connection().rpush(queues.inbox(NAME), late, good)
     with at_work("clerk-1") as (_, (runtime,)):
         wait_for(lambda: queues.take(queues.SCHEDULER, 1), "a reply is sent", 20)
-        assert list(runtime.part.report(clock.now()).counts.values()) == [(1, 0)]
+        assert list(runtime.siblings.part.report(clock.now()).counts.values()) == [(1, 0)]
 
 
 @pytest.mark.parametrize("seconds", [3600, 2])
@@ -177,7 +177,7 @@ def test_call_during_which_the_clock_was_set_does_not_count(set_clock, seconds):
         good = request(step=2, complete_by=clock.now() + 60)
         queues.connection().rpush(queues.inbox(NAME), good.dump())
         wait_for(lambda: queues.take(queues.SCHEDULER, 1), "a reply is sent", 20)
-        assert list(runtime.part.report(clock.now()).counts.values()) == [(1, 0)]
+        assert list(runtime.siblings.part.report(clock.now()).counts.values()) == [(1, 0)]
 
 
 def test_instance_takes_part_again_when_the_clock_was_set_back(set_clock):
@@ -185,10 +185,10 @@ def test_instance_takes_part_again_when_the_clock_was_set_back(set_clock):
     with at_work("clerk-1", "clerk-2") as ((sick, well), (its, _)):
         load.until(lambda: sick.calls > 10 and well.calls > 10, "both have worked")
         sick.broken = True
-        load.until(lambda: its.part.back_since, "it steps back")
+        load.until(lambda: its.siblings.part.back_since, "it steps back")
         sick.broken = False
         set_clock(-3600)
-        load.until(lambda: its.part.back_since is None, "it takes part again")
+        load.until(lambda: its.siblings.part.back_since is None, "it takes part again")
 
 
 def test_no_instance_steps_back_where_all_fail_alike():
@@ -200,7 +200,7 @@ def test_no_instance_steps_back_where_all_fail_alike():
         load.until(
             lambda: sum(reply.outcome != "done" for reply in load.replies) > 100, "many fail"
         )
-        assert [runtime.part.back_since for runtime in runtimes] == [None, None]
+        assert [runtime.siblings.part.back_since for runtime in runtimes] == [None, None]
 
 
 def test_last_instance_continues_though_it_fails(monkeypatch):
@@ -212,9 +212,9 @@ def test_last_instance_continues_though_it_fails(monkeypatch):
         with at_work("clerk-2") as ((well,), _):
             load.until(lambda: min(sick.calls, well.calls) > 10, "both have worked")
             sick.broken = True
-            load.until(lambda: its.part.back_since, "it steps back")
+            load.until(lambda: its.siblings.part.back_since, "it steps back")
         monkeypatch.setattr(conf, "WORKER_DEAD_AFTER_S", 0.5)
-        load.until(lambda: its.part.back_since is None, "it takes part again")
+        load.until(lambda: its.siblings.part.back_since is None, "it takes part again")
         wait_for(lambda: not left(NAME), "all is taken", 20)
         wait_for(lambda: load.read() or len(load.replies) == load.sent, "all is answered", 20)
     assert [reply.code for reply in load.replies if reply.by == "clerk-1"][-1] == "unreachable"
