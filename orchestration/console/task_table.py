@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from django.http import QueryDict
 from django.urls import reverse
 
-from .queries import search_query
+from .queries import search_grammar
 from .queries.search_query import SORT, Search
 from .queries.task_columns import COLUMNS, NEWEST_FIRST, Order, allowed
 from .queries.task_list import TaskPage
@@ -40,7 +40,7 @@ def _head(name: str, search: Search, page: TaskPage | None) -> Head:
     here = page.sorted_by if page and page.sorted_by.column == name else None
     order = Order(column=name, descending=not here.descending if here else column.descending)
     asked = QueryDict(mutable=True)
-    asked["q"] = search_query.with_term(
+    asked["q"] = search_grammar.with_term(
         search.tree, SORT, "" if order == NEWEST_FIRST else order.text
     )
     sorted_as = ("descending" if here.descending else "ascending") if here else ""

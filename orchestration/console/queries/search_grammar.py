@@ -10,7 +10,7 @@ has one part or has a part twice. So what is printed reads back as the same tree
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -88,6 +88,11 @@ def parts_of(tree: Node | None) -> Sequence[Node]:
     return tree.parts if isinstance(tree, AllOf) else (tree,)
 
 
+def is_named(part: Node, *names: str) -> bool:
+    """Return whether a part is a term of one of these names."""
+    return isinstance(part, Term) and part.name in names
+
+
 def terms(tree: Node | None) -> Iterator[Term]:
     """Yield every term of a tree, from left to right."""
     match tree:
@@ -146,6 +151,22 @@ def _term(term: Term) -> str:
         quoted = quoted or ":" in value or value.startswith("-") or value in OPERATORS
     text = f'"{value}"' if quoted or not value else value
     return f"{term.name}:{text}" if term.name else text
+
+
+def with_term(tree: Node | None, name: str, value: str) -> str:
+    """Return a search with another value of a qualifier at its top; without it if that is empty."""
+    parts = [part for part in parts_of(tree) if not is_named(part, name)]
+    return wording(all_of([*parts, *([Term(name, value)] if value else [])]))
+
+
+def without(tree: Node | None, part: Node) -> str:
+    """Return a search without a part."""
+    return wording(all_of([other for other in parts_of(tree) if other != part]))
+
+
+def rest(tree: Node | None, names: Iterable[str]) -> str:
+    """Return the part of a search that a form with fields of these names does not show."""
+    return wording(all_of([part for part in parts_of(tree) if not is_named(part, *names)]))
 
 
 class _Token(NamedTuple):

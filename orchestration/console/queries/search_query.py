@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from ... import registry
 from . import search_grammar, task_columns
-from .search_grammar import AllOf, AnyOf, Node, Not, Term, Unreadable, all_of, parts_of, wording
+from .search_grammar import AllOf, AnyOf, Node, Not, Term, all_of, is_named, parts_of, wording
 from .search_terms import ONE_ONLY, QUALIFIERS, Filters, InvalidValue, curly, intersect, understood
 from .task_columns import NEWEST_FIRST, Order
 
@@ -69,7 +69,7 @@ class Search:
     @property
     def narrowing(self) -> list[Node]:
         """Return its parts that select tasks."""
-        return [part for part in parts_of(self.tree) if not _is_directive(part, SORT, COLUMNS)]
+        return [part for part in parts_of(self.tree) if not is_named(part, SORT, COLUMNS)]
 
 
 def read(asked: Mapping[str, str], *, personal: bool) -> Search:
@@ -77,7 +77,7 @@ def read(asked: Mapping[str, str], *, personal: bool) -> Search:
     typed = asked.get("q", "")
     try:
         tree = all_of([*parts_of(_apart(search_grammar.parse(typed))), *_fields(asked)])
-    except Unreadable as problem:
+    except search_grammar.Unreadable as problem:
         return _unreadable(typed, str(problem).replace("\0", "?"), personal=personal)
     reading = _Reading(personal=personal)
     tree = reading.whole(tree)
@@ -95,24 +95,6 @@ def read(asked: Mapping[str, str], *, personal: bool) -> Search:
     )
 
 
-def with_term(tree: Node | None, name: str, value: str) -> str:
-    """Return a search with another value of a directive; without it if that is empty."""
-    parts = [part for part in parts_of(tree) if not _is_directive(part, name)]
-    return wording(all_of([*parts, *([Term(name, value)] if value else [])]))
-
-
-def without(tree: Node | None, part: Node) -> str:
-    """Return a search without a part."""
-    return wording(all_of([other for other in parts_of(tree) if other != part]))
-
-
-def rest(tree: Node | None, names: Iterable[str]) -> str:
-    """Return the part of a search that a form with fields of these names does not show."""
-    shown = set(names)
-    parts = [part for part in parts_of(tree) if not (isinstance(part, Term) and part.name in shown)]
-    return wording(all_of(parts))
-
-
 def _apart(tree: Node | None) -> Node | None:
     """Return a tree with the directives beside its alternatives: `a OR b sort:value` sorts both."""
     if not isinstance(tree, AnyOf):
@@ -120,15 +102,11 @@ def _apart(tree: Node | None) -> Node | None:
     directives: list[Node] = []
     ways: list[Node] = []
     for part in tree.parts:
-        own = [node for node in parts_of(part) if not _is_directive(node, *DIRECTIVES)]
+        own = [node for node in parts_of(part) if not is_named(node, *DIRECTIVES)]
         if own and isinstance(part, AllOf):
             directives += [node for node in part.parts if node not in own]
         ways.append(all_of(own) or part)
     return all_of([search_grammar.any_of(ways) or tree, *directives])
-
-
-def _is_directive(part: Node, *names: str) -> bool:
-    return isinstance(part, Term) and part.name in names
 
 
 def _field_values(tree: Node | None) -> dict[str, str]:
@@ -185,11 +163,11 @@ class _Reading:
 
     def alternatives(self, tree: Node | None) -> tuple[Filters, ...]:
         """Return the alternative filters of a tree without problems."""
-        parts = [part for part in parts_of(tree) if not _is_directive(part, *DIRECTIVES)]
+        parts = [part for part in parts_of(tree) if not is_named(part, *DIRECTIVES)]
         ways = self._ways(all_of(parts))
         words_only = not any(term.name for part in parts for term in search_grammar.terms(part))
         foreground = words_only and len(parts) == len(
-            [part for part in parts_of(tree) if not _is_directive(part, SORT, COLUMNS)]
+            [part for part in parts_of(tree) if not is_named(part, SORT, COLUMNS)]
         )
         return tuple(replace(way, foreground=foreground) for way in ways)
 

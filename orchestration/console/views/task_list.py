@@ -15,10 +15,9 @@ from ... import conf
 from ...database.time_limit import TooSlow, time_limit
 from ...models.operation import Act
 from ..forms.search import Narrowing
-from ..queries import saved_views, search_query, task_filters, task_order, word_meanings
+from ..queries import saved_views, search_grammar, task_filters, task_order, word_meanings
 from ..queries import task_list as queries_task_list
-from ..queries.search_grammar import wording
-from ..queries.search_query import BACKGROUND, COLUMNS, SORT, WITH, Search, read
+from ..queries.search_query import BACKGROUND, COLUMNS, SORT, WITH, Fix, Search, columns_text, read
 from ..queries.task_order import Row
 from ..queries.word_meanings import Resolved
 from ..task_table import columns_of, columns_to_choose
@@ -76,8 +75,8 @@ def _elsewhere(request: HttpRequest, search: Search, resolved: Resolved) -> str:
     text = search.text
     if "choose" in request.GET:
         columns = request.GET.getlist("column")
-        value = search_query.columns_text(columns, personal=search.personal)
-        text = search_query.with_term(search.tree, COLUMNS, value)
+        value = columns_text(columns, personal=search.personal)
+        text = search_grammar.with_term(search.tree, COLUMNS, value)
     elif "open" in request.GET and (task := word_meanings.named(search, resolved.query)):
         return reverse("ops:task", args=[task])
     elif not request.GET.keys() & {"narrow", "open"}:
@@ -99,16 +98,16 @@ def _choices(
     """Return what can be done with a list: its order, columns, saved views and bulk operations."""
     user = user_of(request)
     return {
-        "all_of_them": asking(search_query.with_term(search.tree, WITH, BACKGROUND)),
+        "all_of_them": asking(search_grammar.with_term(search.tree, WITH, BACKGROUND)),
         "acts": Act.choices,
         "query": asking(search.text).removeprefix("?"),
         "unsorted": page is not None and page.sorted_by != search.order,
         "most_sorted": f"{task_order.MOST:,}",
-        "newest_first": asking(search_query.with_term(search.tree, SORT, "")),
+        "newest_first": asking(search_grammar.with_term(search.tree, SORT, "")),
         "columns": columns_of(search, page),
         "to_choose": columns_to_choose(search),
-        "without_columns": search_query.with_term(search.tree, COLUMNS, ""),
-        "columns_text": search_query.columns_text(search.columns, personal=search.personal),
+        "without_columns": search_grammar.with_term(search.tree, COLUMNS, ""),
+        "columns_text": columns_text(search.columns, personal=search.personal),
         "views": saved_views.saved_views(user, search.text, personal=search.personal),
         "may": {
             "bulk": user.has_perm(BULK),
@@ -129,7 +128,7 @@ def _shown(
     status: int = 400,
 ) -> HttpResponse:
     form = Narrowing(initial=search.field_values)
-    narrowing = [*map(wording, search.narrowing)]
+    narrowing = [*map(search_grammar.wording, search.narrowing)]
     context: dict[str, Any] = {
         "now": page.now if page else None,
         "search": search,
@@ -141,7 +140,7 @@ def _shown(
         else [],
         "more_meant": resolved.more,
         "form": form,
-        "rest": search_query.rest(search.tree, form.fields),
+        "rest": search_grammar.rest(search.tree, form.fields),
         "chips": _chips(search),
         "standard_views": STANDARD_VIEWS,
         "left_out": task_filters.left_out(resolved.query) if page else [],
@@ -162,7 +161,7 @@ def _shown(
     )
 
 
-def _links(fixes: Sequence[search_query.Fix]) -> list[tuple[str, str]]:
+def _links(fixes: Sequence[Fix]) -> list[tuple[str, str]]:
     """Return what may have been meant, each with the address of the list that has it."""
     return [(fix.text, f"{reverse('ops:tasks')}{asking(fix.query)}") for fix in fixes]
 
@@ -171,7 +170,10 @@ def _chips(search: Search) -> list[tuple[str, str]]:
     """Return each part of a search with the address of the list without it."""
     address = reverse("ops:tasks")
     return [
-        (wording(part), f"{address}{asking(search_query.without(search.tree, part))}")
+        (
+            search_grammar.wording(part),
+            f"{address}{asking(search_grammar.without(search.tree, part))}",
+        )
         for part in search.narrowing
     ]
 
