@@ -19,15 +19,17 @@ from ...payloads.money import format_money
 from ...people import redaction
 from ...people.redaction import Redactor, answer_text
 from .. import alert_links
+from ..cause_links import affected_address, cause_address
 from ..differences import differences
 from ..durations import format_duration
 from ..queries import exports, health
 from ..queries.audit_sources import AuditEntry
-from ..queries.causes import Cause, Kind
 from ..queries.overview import AlertView
 from ..request_words import request_words
 
 register = template.Library()
+register.filter(affected_address)
+register.filter(cause_address)
 register.filter(differences)
 register.filter(request_words)
 
@@ -40,30 +42,6 @@ COMPUTED = "local (no agent)"  # instead of an agent's action
 def runbook(fingerprint: str) -> str:
     """Return the address of the runbook's paragraph for the alert with this fingerprint."""
     return url(fingerprint, reverse("ops:runbook"))
-
-
-@register.filter
-def cause_address(cause: Cause) -> str:
-    """Return the address of the page where a cause can be acted on."""
-    match cause.kind:
-        case Kind.INCIDENT:
-            return reverse("ops:incident", args=[int(cause.name)])
-        case Kind.AGENT:
-            return reverse("ops:agents") + (f"#agent-{cause.name}" if cause.name else "")
-    return affected_address(cause)
-
-
-@register.filter
-def affected_address(cause: Cause) -> str:
-    """Return the address of the list of the tasks that a cause affects."""
-    match cause.kind:
-        case Kind.INCIDENT:
-            return alert_links.tasks(f"incident:{cause.name}")
-        case Kind.AGENT if cause.name:
-            return alert_links.tasks(f"agent:{cause.name}")
-        case Kind.AGENT:
-            return alert_links.tasks("state:processing")
-    return alert_links.tasks("is:held")
 
 
 @register.filter
