@@ -19,6 +19,7 @@ from supervisor.xmlrpc import SupervisorTransport
 from drill import template
 from drill.forks import Forks
 from drill.process import Process, end_all, free_port
+from drill.process_names import COPIES, SERVERS, SUPERVISORS, processes_named
 from drill.servers import Clients
 from drill.waiting import wait_for
 from sasweb.stack import folders
@@ -32,31 +33,8 @@ REQUESTED = (
 UNSENT = "SELECT count(*) FROM orchestration_statusmessage WHERE refused_at IS NULL"
 LEFT = f"SELECT ({SUBMITTED}) + ({REQUESTED}) + ({LIVE}) + ({UNSENT})"
 LEADER = "SELECT holder FROM orchestration_lease WHERE name = 'supervisor' AND expires_at > now()"
-SERVERS = {"postgres", "redis"}
-QUEUES = (
-    "submission", "scheduler", "inventory", "payment", "shipping", "notification", "status.shop",
-    "alerts", "audit", "push",
-)  # fmt: skip
-COPIES = 2  # of each process: what several of a kind do to each other shows
 COMMAND_TIMEOUT = 600.0  # seconds
 SLOWEST = 25  # orders per second that a stack processes at least, beside other stacks
-
-
-def copies(name: str) -> tuple[str, ...]:
-    """Return the names of the processes of a kind, such as "work-payment"."""
-    return tuple(f"{name}-{number}" for number in range(1, COPIES + 1))
-
-
-WORKERS = tuple(name for queue in QUEUES for name in copies(f"work-{queue}"))
-SUPERVISORS = copies("supervisor")
-HOUSEKEEPERS = copies("housekeeper")
-LEADERS = (*SUPERVISORS, *HOUSEKEEPERS)  # one of each kind leads
-
-
-def processes_named(name: str) -> tuple[str, ...]:
-    """Return the processes of a kind, or the one process of that name."""
-    several = copies(name)
-    return several if several[0] in (*WORKERS, *LEADERS) else (name,)
 
 
 class Stack(Clients):

@@ -5,11 +5,12 @@ import threading
 from collections.abc import Iterator, Sequence
 
 from drill.process import Process
+from drill.process_names import processes_named
 from drill.recipes import Running, recipe
 from drill.recipes.partners import FLAKY, scripted
 from drill.recipes.processes import resolve
 from drill.shopper import Shopper
-from drill.stack import Stack, processes_named
+from drill.stack import Stack
 from drill.waiting import wait_for
 
 BUSY = """

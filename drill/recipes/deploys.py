@@ -4,8 +4,9 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 
 from drill.deploys import previous
+from drill.process_names import LEADERS, WORKERS
 from drill.recipes import Running, recipe
-from drill.stack import LEADERS, SUBMITTED, WORKERS
+from drill.stack import SUBMITTED
 from drill.waiting import wait_for
 from sasweb.stack import folders
 

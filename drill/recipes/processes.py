@@ -9,10 +9,11 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 
 from drill.process import Process, free_port
+from drill.process_names import LEADERS, WORKERS
 from drill.proxy import Proxy, Spoil
 from drill.recipes import Running, recipe
 from drill.recipes.partners import FLAKY, scripted, watch_windows
-from drill.stack import LEADERS, WORKERS, Stack
+from drill.stack import Stack
 from drill.waiting import pause, wait_for
 
 EXPIRED = "SELECT count(*) FROM orchestration_attempt WHERE outcome = 'expired'"

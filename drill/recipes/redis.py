@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from drill import proxy
+from drill.process_names import QUEUES
 from drill.proxy import Spoil
 from drill.recipes import Running, recipe
 from drill.servers import REDIS_SOCKET
-from drill.stack import QUEUES
 from drill.waiting import pause, wait_for
 
 

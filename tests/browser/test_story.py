@@ -7,7 +7,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
-from drill.stack import WORKERS
+from drill.process_names import WORKERS
 from drill.verdict import check
 from drill.waiting import wait_for
 from tests.browser.people import fill_checkout, log_in, order

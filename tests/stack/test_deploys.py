@@ -8,8 +8,9 @@ from dataclasses import replace
 import pytest
 
 from drill.modes_table import load
+from drill.process_names import COPIES
 from drill.run import drill, prepare
-from drill.stack import COPIES, Stack
+from drill.stack import Stack
 from drill.verdict import audited
 from drill.waiting import wait_for
 from orchestration import conf

@@ -6,8 +6,9 @@ from contextlib import contextmanager
 import pytest
 
 from drill.modes_table import Mode
+from drill.process_names import processes_named
 from drill.run import drill, prepare
-from drill.stack import Stack, processes_named
+from drill.stack import Stack
 from drill.waiting import wait_for
 from tests.stack.sabotage.apps import ORDER
 

@@ -6,7 +6,8 @@ from contextlib import ExitStack, contextmanager
 
 import pytest
 
-from drill.stack import LEADERS, PROCESSED, QUEUES, WORKERS, Stack
+from drill.process_names import LEADERS, QUEUES, WORKERS
+from drill.stack import PROCESSED, Stack
 from drill.verdict import audited, check
 from drill.waiting import wait_for
 from tests.support.stacks import prepare

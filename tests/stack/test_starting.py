@@ -14,7 +14,8 @@ import psycopg2
 import pytest
 
 from drill.process import free_port
-from drill.stack import LEADERS, SUPERVISORS, WORKERS, Stack
+from drill.process_names import LEADERS, SUPERVISORS, WORKERS
+from drill.stack import Stack
 from drill.verdict import audit
 from drill.waiting import wait_for
 from sasweb.stack import folders

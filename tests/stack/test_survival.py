@@ -6,8 +6,9 @@ import time
 
 import pytest
 
+from drill.process_names import LEADERS, WORKERS
 from drill.recipes.clocks import faked
-from drill.stack import LEADERS, WORKERS, Stack
+from drill.stack import Stack
 from drill.verdict import audited, check
 from drill.waiting import wait_for
 from tests.support.stacks import prepare

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from drill.stack import COPIES, LEADERS, WORKERS, processes_named
+from drill.process_names import COPIES, LEADERS, WORKERS, processes_named
 from orchestration import registry
 from sasweb.stack import folders, processes
 
