@@ -5,35 +5,19 @@ plain indexes built afterwards: some minutes for a million tasks. The rows are t
 would have written, as far as its pages read them: states, times, attempts, events, causes, roll-ups.
 """
 
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
 from django.db import connection
 
+from bench.pages.filling import filling
 from orchestration.console.statistics import rollups
 from orchestration.models import RollUpMark
 from orchestration.models.fields import DatabaseNow
 
 DAYS = 30
 CAUSES = 40
-TABLES = (
-    "orchestration_task",
-    "orchestration_step",
-    "orchestration_attempt",
-    "orchestration_event",
-    "orchestration_incidenthit",
-    "orders_order",
-)
-
-SETTINGS = {
-    "session_replication_role": "replica",
-    "statement_timeout": "0",
-    "maintenance_work_mem": "'512MB'",
-    "synchronous_commit": "off",
-}
 
 # One row for each task: its time and its fate. Most errors have few causes; some of the newest are
 # in flight, retrying, overdue or being undone.
@@ -208,13 +192,6 @@ SELECT incident_id, id, attempt, ended_at, ended_at FROM orchestration_step
 WHERE process_state = 'error'
 """
 
-PLAIN_INDEXES = """
-SELECT i.indexrelid::regclass::text, pg_get_indexdef(i.indexrelid)
-FROM pg_index i JOIN pg_class t ON t.oid = i.indrelid
-WHERE t.relname = ANY(%(tables)s)
-  AND NOT EXISTS (SELECT 1 FROM pg_constraint c WHERE c.conindid = i.indexrelid)
-"""
-
 
 def seed(
     tasks: int,
@@ -235,7 +212,7 @@ def seed(
         "newest": tasks // 50 if newest is None else newest,
         "causes": CAUSES,
     }
-    with _filling(say) as (cursor, did):
+    with filling(say) as (cursor, did):
         _fill(cursor, did, MONTH, sizes, causes=CAUSES_AND_ALERTS)
         for words, statement in (("undo steps", UNDO_STEPS), ("attempts", ATTEMPTS),
                                  ("events", EVENTS)):  # fmt: skip
@@ -248,27 +225,8 @@ def seed(
 def seed_backlog(tasks: int, retrying: int, say: Callable[[str], None]) -> None:
     """Fill an empty database with waiting tasks, the oldest of them until a retry is due."""
     sizes = {"tasks": tasks, "retrying": retrying, "days": DAYS}
-    with _filling(say) as (cursor, did):
+    with filling(say) as (cursor, did):
         _fill(cursor, did, BACKLOG, sizes)
-
-
-@contextmanager
-def _filling(say: Callable[[str], None]) -> Iterator[tuple[Any, Callable[[str], None]]]:
-    """Yield a cursor that writes large tables fast, and a function that reports progress."""
-    began = time.monotonic()
-
-    def did(what: str) -> None:
-        say(f"{time.monotonic() - began:6.0f} s  {what}")
-
-    with connection.cursor() as cursor:
-        for name, value in SETTINGS.items():
-            cursor.execute(f"SET {name} = {value}")
-        with without_indexes(cursor, did):
-            yield cursor, did
-        cursor.execute("VACUUM ANALYZE")
-        did("vacuum")
-        for name in SETTINGS:
-            cursor.execute(f"RESET {name}")
 
 
 def _fill(
@@ -284,21 +242,6 @@ def _fill(
     for low in range(1, tasks + 1, 100_000):
         cursor.execute(STEPS, {"low": low, "high": low + 99_999})
         did(f"steps of {min(tasks, low + 99_999):,} tasks")
-
-
-@contextmanager
-def without_indexes(cursor: Any, did: Callable[[str], None]) -> Iterator[None]:
-    """Drop the plain indexes of the large tables, and create them again afterwards."""
-    cursor.execute(PLAIN_INDEXES, {"tables": list(TABLES)})
-    indexes = cursor.fetchall()
-    for name, _ in indexes:
-        cursor.execute(f"DROP INDEX {name}")
-    try:
-        yield
-    finally:
-        for name, definition in indexes:
-            cursor.execute(definition)
-            did(f"index {name}")
 
 
 def _roll_up() -> None:
