@@ -139,9 +139,8 @@ def register_audit(name: str, audit: Callable[[Part], Iterable[Violation]]) -> N
 def register_duty(duty: Duty) -> None:
     """Have the leading housekeeper run a duty of yours, after its own.
 
-    Register it in a module `duties` of your application: only housekeepers load that.
-    Its `due` is asked by the housekeeper's role of the database, which must be able to read your tables.
-    A duty that fails is an alert, and is retried with each sweep.
+    Register it in your application's module `duties`, which only housekeepers load. Their database role
+    asks `due`, so it must be able to read your tables. What fails is an alert, and is retried each sweep.
 
     >>> register_duty(Duty(name="delete drafts", run=lambda sweep: delete_drafts(), every=3600.0))
     """

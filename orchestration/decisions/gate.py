@@ -221,8 +221,7 @@ def _lately(slots: Sequence[Slot], limits: Limits, now: float) -> Slot:
         past = now - slot.start
         if past >= FURTHER * limits.span or (past >= limits.span and enough):
             break
-        good, bad, asked = seen.good + slot.good, seen.bad + slot.bad, seen.asked + slot.asked
-        seen = Slot(slot.start, good, bad, asked)
+        seen = _total((slot, seen))
     return seen
 
 

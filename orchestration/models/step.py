@@ -46,7 +46,6 @@ class Step(models.Model):
         help_text="Steps of the same direction that it waits for.",
     )
     request = StoredJSON(help_text="A template while waiting; then what is sent.")
-
     loads = StoredJSON(
         null=True, help_text="What its workflow loads: [where in the request, path of the value]."
     )
