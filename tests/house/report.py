@@ -80,7 +80,7 @@ def of_files(texts: dict[str, str]) -> Iterator[Row]:
         }
     )
     longest = max(modules, key=lambda path: modules[path])
-    yield Row(name="longest module, lines", value=modules[longest], details=(longest,))
+    yield Row(name="longest module, lines", value=modules[longest], limit=300, details=(longest,))
     yield from of_shape(files.without_migrations(texts), before)
     yield Row(name="median module, lines", value=median_low(modules.values()))
     lines = sum(files.lines(texts).values())

@@ -133,8 +133,6 @@ def test_modules_are_not_named_utils():
     assert paths
     # a command's module is named after the command
     assert [path for path in paths if path.name in bags and path.parent.name != "commands"] == []
-    long = [path for path in paths if len(source(path).splitlines()) > 330]
-    assert [path for path in long if "migrations" not in path.parts] == []
 
 
 def test_requirements_are_pinned_with_a_reason():

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.house import files, imports, words
-from tests.house.report import Row, rows
+from tests.house.report import Row, of_files, rows
 
 ROOT = Path(__file__).parents[2]
 LAYERS = [["top"], ["left", "right"], ["low"]]
@@ -91,6 +91,17 @@ def test_layers_of_the_contract(tmp_path):
 
 def test_limits_of_this_tree():
     assert [row for row in rows(ROOT) if row.broken] == []
+
+
+@pytest.mark.parametrize(("lines", "path", "broken"), [
+    (300, "drill/long.py", False),
+    (301, "drill/long.py", True),
+    (301, "orders/migrations/0002_long.py", False),
+])  # fmt: skip
+def test_limit_of_modules(lines, path, broken):
+    texts = {"a.py": "def short(): ...", path: "\n" * lines}
+    longest = next(row for row in of_files(texts) if row.name == "longest module, lines")
+    assert longest.broken == broken
 
 
 SIX = "one\n  two\n\nthree\nfour\nfive\nsix\n"
