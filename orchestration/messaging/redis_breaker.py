@@ -1,4 +1,4 @@
-"""A circuit breaker around the commands to Redis: a Redis that is away or hangs delays nobody long."""
+"""A circuit breaker around the commands to Redis: one command at most waits for a Redis that hangs."""
 
 import time
 from collections.abc import Iterator
