@@ -208,7 +208,7 @@ def _sweep_idle() -> None:
     from orchestration.supervision.duties import is_anything_due
 
     is_anything_due(supervisor.DUTIES)
-    is_anything_due(housekeeper.DUTIES)
+    is_anything_due(housekeeper.all_duties())
 
 
 ACTIONS: dict[str, Callable[[], object]] = {

@@ -92,15 +92,19 @@ DUTIES = (
 
 
 @cache
-def load_duties() -> None:
-    """Load the modules in which applications register duties; called by each sweep."""
+def _load_duties() -> None:
     autodiscover_modules("duties")
+
+
+def all_duties() -> tuple[Duty, ...]:
+    """Return the engine's duties, and those that applications register in a module `duties`."""
+    _load_duties()
+    return (*DUTIES, *registry.duties.values())
 
 
 def sweep(
     leadership: Leadership, memory: Memory | None = None, progress: Progress = lambda: None
 ) -> Done:
-    """Run one sweep of the housekeeper, with the duties that applications register in a module `duties`."""
-    load_duties()
+    """Run one sweep of the housekeeper."""
     run = Sweep(leadership=leadership, memory=memory or Memory())
-    return duties.run(run, (*DUTIES, *registry.duties.values()), progress)
+    return duties.run(run, all_duties(), progress)

@@ -6,6 +6,7 @@ from uuid import UUID, uuid5
 from django.db.models import QuerySet
 
 from orchestration import api, scheduler, submission, supervisor, task_requests
+from orchestration.assurance.retention.removal import REMOVE_TASKS
 from orchestration.cluster import leader_election
 from orchestration.cluster.duty import Duty, Sweep
 from orchestration.cluster.leader_election import HOUSEKEEPER, Leadership
@@ -72,7 +73,7 @@ def keep_house(by: str, *duties: Duty) -> None:
 # with how often each is done, relative to the others
 DUTIES = (
     (housekeeper.RELEASE_HELD_STEPS, 3.0),
-    (housekeeper.REMOVE_TASKS, 2.0),
+    (REMOVE_TASKS, 2.0),
     (housekeeper.ADVANCE, 1.0),
     (housekeeper.AGGREGATE_INCIDENTS, 2.0),
     (housekeeper.RETURN_DEAD_LETTERS, 1.0),

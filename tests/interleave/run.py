@@ -8,9 +8,9 @@ from types import SimpleNamespace
 from unittest.mock import patch
 
 from orchestration import conf
+from orchestration.assurance.retention.removal import REMOVE_TASKS
 from orchestration.cluster.debounce import Pauses
 from orchestration.database import sql
-from orchestration.housekeeping import housekeeper
 from orchestration.messaging import queues
 from orchestration.models import Hold, TaskRequest, fields, low_water
 from orchestration.testing.run import NEXT
@@ -163,7 +163,7 @@ class Run:
             often = 0.1 if again else 1.5 if late else 0.7
             possible.append((name, "sweep", often, partial(jobs.sweep, name, self.memories[name])))
         for duty, weight in jobs.DUTIES:
-            often = weight * (2.0 if again and duty is housekeeper.REMOVE_TASKS else 0.1)
+            often = weight * (2.0 if again and duty is REMOVE_TASKS else 0.1)
             job = partial(jobs.keep_house, "housekeeper-1", duty)
             possible.append(("housekeeper", duty.name, often, job))
         posted = 3.0 if again else 0.3

@@ -156,8 +156,7 @@ def force(statement, parameters):
 def rested_memory() -> Memory:
     """Return a leader's memory by which no interval of a duty is over."""
     memory = Memory()
-    housekeeper.load_duties()
-    duties = (*supervisor.DUTIES, *housekeeper.DUTIES, *registry.duties.values())
+    duties = (*supervisor.DUTIES, *housekeeper.all_duties())
     memory.next_at = {duty.name: float("inf") for duty in duties}
     return memory
 

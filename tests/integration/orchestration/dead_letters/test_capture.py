@@ -86,7 +86,7 @@ def test_reply_is_retried_three_times_then_waits_for_a_person():
         assert wait - 1 < (letter.retry_at - letter.created_at).total_seconds() < wait + 1
         assert capture.return_due(10) == 0  # not before its time
         let_wait(wait)
-        assert is_anything_due(housekeeper.DUTIES)
+        assert is_anything_due(housekeeper.all_duties())
         sweep(LEADER)
         assert not DeadLetter.objects.exists()
         (raw,) = in_the_inbox()

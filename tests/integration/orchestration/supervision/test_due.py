@@ -53,7 +53,7 @@ def _staffed(db):
 
 def anything():
     """Return whether a supervisor or a housekeeper has anything to do."""
-    return is_anything_due(supervisor.DUTIES) or is_anything_due(housekeeper.DUTIES)
+    return is_anything_due(supervisor.DUTIES) or is_anything_due(housekeeper.all_duties())
 
 
 @pytest.mark.parametrize("process", [supervisor, housekeeper])

@@ -15,7 +15,7 @@ FAILING = "system/supervisor/failing/prune carts"
 
 @pytest.fixture(autouse=True)
 def _registered_only_here(db, monkeypatch):
-    housekeeper.load_duties()
+    housekeeper.all_duties()
     monkeypatch.setattr(registry, "duties", {})
     staff()
     housekeeper.sweep(LEADER)
