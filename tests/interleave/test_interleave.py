@@ -43,7 +43,7 @@ def test_run_without_a_guard_goes_wrong(guard, seed, problem):
 
 
 def test_run_that_goes_wrong_shrinks():
-    guard, seed, problem = WITHOUT[-1]
+    guard, seed, problem = WITHOUT[1]  # whose runs are the shortest
     output, code = interleave("--without", guard, "--seed", str(seed), "--shrink")
     assert problem in output
     assert code == 1
