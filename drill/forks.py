@@ -9,15 +9,52 @@ import socket
 import subprocess
 import sys
 import tempfile
+import time
 import traceback
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from drill.process import Process
 
 LOADED = ("orchestration.assurance.management.commands.audit", "orders.lifecycle.placement")
+
+
+class Fork:
+    """A command that runs in a fork, with those methods of a `Process` that end it."""
+
+    def __init__(self, status: socket.socket) -> None:
+        self._status = status
+        self.pid = int(status.recv(16))
+        self.returncode: int | None = None
+
+    def wait(self, seconds: float) -> int:
+        """Return how it ended; raise TimeoutError after `seconds`."""
+        if self.returncode is None:
+            self._status.settimeout(seconds)
+            self.returncode = int(self._status.recv(16))
+            self._status.close()
+        return self.returncode
+
+    def poll(self) -> int | None:
+        """Return how it ended; None while it runs."""
+        with suppress(BlockingIOError):
+            return self.wait(0)
+        return None
+
+    def send_signal(self, number: int) -> None:
+        """Send it a signal."""
+        os.kill(self.pid, number)
+
+    def reap(self, deadline: float) -> None:
+        """Wait for it until `deadline` (monotonic), then kill it."""
+        try:
+            self.wait(max(0.01, deadline - time.monotonic()))
+        except TimeoutError:
+            self.send_signal(signal.SIGKILL)
+            self.wait(5.0)
 
 
 class Forks:
@@ -34,18 +71,26 @@ class Forks:
         self, arguments: Sequence[str], *, errors: IO[bytes], seconds: float
     ) -> "subprocess.CompletedProcess[str]":
         """Run `python ARGUMENTS` to its end; raise TimeoutExpired after `seconds`."""
-        status, theirs = socket.socketpair()
-        with status, tempfile.TemporaryFile("w+") as output:
-            with theirs:
-                files = [theirs.fileno(), output.fileno(), errors.fileno()]
-                socket.send_fds(self._requests, [json.dumps(arguments).encode()], files)
-            status.settimeout(seconds)
+        with tempfile.TemporaryFile("w+") as output:
+            command = self.start(arguments, output=output, errors=errors)
             try:
-                code = int(status.recv(16))
+                code = command.wait(seconds)
             except TimeoutError:
+                command.reap(time.monotonic())
                 raise subprocess.TimeoutExpired(list(arguments), seconds) from None
             output.seek(0)
             return subprocess.CompletedProcess(list(arguments), code, output.read())
+
+    def start(
+        self, arguments: Sequence[str], *, output: IO[Any], errors: IO[bytes], **environment: str
+    ) -> Fork:
+        """Start `python ARGUMENTS` with more variables."""
+        status, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            files = [theirs.fileno(), output.fileno(), errors.fileno()]
+            request = json.dumps([arguments, environment]).encode()
+            socket.send_fds(self._requests, [request], files)
+        return Fork(status)
 
     def end(self) -> None:
         """End the process, and the commands that run."""
@@ -66,20 +111,24 @@ def main(number: int) -> None:
         while True:
             request, files, _flags, _address = socket.recv_fds(requests, 65_536, 3)
             if os.fork() == 0:
-                _report(json.loads(request), *files)
+                _report(*json.loads(request), *files)
             for file in files:
                 os.close(file)
 
 
-def _report(arguments: list[str], status: int, output: int, errors: int) -> None:
-    """Write how `python ARGUMENTS` ended, and end this process. Does not return."""
+def _report(
+    arguments: list[str], environment: dict[str, str], status: int, output: int, errors: int
+) -> None:
+    """Write the id of `python ARGUMENTS`, then how it ended, and end this process. Does not return."""
     try:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         if not (command := os.fork()):
             os.close(status)
             os.dup2(output, 1)
             os.dup2(errors, 2)
+            os.environ.update(environment)
             _become(arguments)
+        os.write(status, str(command).encode())
         _pid, ended = os.waitpid(command, 0)
         os.write(status, str(os.waitstatus_to_exitcode(ended)).encode())
     finally:

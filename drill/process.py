@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from sasweb.stack import folders
 
@@ -63,8 +63,21 @@ def require_running(processes: Iterable[Process]) -> None:
         raise RuntimeError(f"these processes have ended by themselves: {ended}")
 
 
+class Ending(Protocol):
+    """What can be ended: a process, or a fork of another."""
+
+    def poll(self) -> int | None:
+        """Return how it ended; None while it runs."""
+
+    def send_signal(self, number: int, /) -> None:
+        """Send it a signal."""
+
+    def reap(self, deadline: float) -> None:
+        """Wait for it until `deadline` (monotonic), then kill it."""
+
+
 def end_all(
-    processes: Iterable[Process], number: int = signal.SIGTERM, seconds: float = 5.0
+    processes: Iterable[Ending], number: int = signal.SIGTERM, seconds: float = 5.0
 ) -> None:
     """Send a signal to all, then wait for each until the same deadline."""
     with ExitStack() as cleanup:

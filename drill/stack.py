@@ -237,10 +237,12 @@ class Stack(Clients):
         program = self.configuration[f"program:{name}"]
         identity = folders.server_identity() if "user" in program else {}
         variables = self.inside(PROCESS=f"{name}*", **environment)
-        command = shlex.split(
-            program["command"].replace(str(folders.PROJECT / "manage.py"), "manage.py")
-        )
-        return Process(command, self.log, env=variables, **{"cwd": tree, **identity})
+        return Process(self.command_of(name), self.log, env=variables, **{"cwd": tree, **identity})
+
+    def command_of(self, name: str) -> list[str]:
+        """Return the command of a process, as it is given in the folder of a release."""
+        command = self.configuration[f"program:{name}"]["command"]
+        return shlex.split(command.replace(str(folders.PROJECT / "manage.py"), "manage.py"))
 
     def run(
         self,

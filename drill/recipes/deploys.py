@@ -6,6 +6,7 @@ from contextlib import ExitStack
 from drill.deploys import previous
 from drill.process_names import LEADERS, WORKERS
 from drill.recipes import Running, recipe
+from drill.release import Release
 from drill.stack import SUBMITTED
 from drill.waiting import wait_for
 from sasweb.stack import folders
@@ -32,11 +33,11 @@ def deploy(run: Running, *, change: str, together: bool = False, more: int = 60)
     """New code replaces the old, or runs beside it; orders placed from then on are of the new release."""
     new = _release(change)
     with ExitStack() as later:
-        for name in (*WORKERS, *LEADERS):
-            if together:
+        if together:
+            for name in (*WORKERS, *LEADERS):
                 later.callback(run.stack.beside(name, **new).end)
-            else:
-                later.enter_context(run.stack.replaced(name, **new))
+        else:
+            _replace(later, run, new)
         run.place(more)
         yield
         run.quiet()
@@ -96,8 +97,10 @@ def _release(change: str) -> dict[str, str]:
 
 
 def _replace(later: ExitStack, run: Running, new: dict[str, str]) -> None:
+    """Replace all processes, each by a fork of one that has loaded the new release."""
+    release = later.enter_context(Release(run.stack, **new))
     for name in (*WORKERS, *LEADERS):
-        later.enter_context(run.stack.replaced(name, **new))
+        later.enter_context(release.in_place_of(name))
 
 
 def _wait_for_all(run: Running) -> None:
