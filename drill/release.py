@@ -1,10 +1,10 @@
 """Another release beside a stack's own: loaded once, and forked for each of its processes."""
 
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from drill.forks import Forks
+from drill.forks import Fork, Forks
 from drill.process import end_all
 from drill.process_names import processes_named
 from drill.stack import Stack
@@ -24,7 +24,7 @@ class Release:
         self._forks.end()
 
     @contextmanager
-    def in_place_of(self, name: str) -> Iterator[None]:
+    def in_place_of(self, name: str) -> Iterator[Sequence[Fork]]:
         """Run the processes of a name as forks, instead of the stack's own."""
         with self._stack.stopped(name), self._stack.log.open("ab") as log:
             begun = [
@@ -34,6 +34,6 @@ class Release:
                 for part in processes_named(name)
             ]
             try:
-                yield
+                yield begun
             finally:
                 end_all(begun, signal.SIGTERM, 20)

@@ -3,12 +3,14 @@
 import signal
 import threading
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
-from drill.process import Process
+from drill.process import Ending
 from drill.process_names import processes_named
 from drill.recipes import Running, recipe
 from drill.recipes.partners import FLAKY, scripted
 from drill.recipes.processes import resolve
+from drill.release import Release
 from drill.shopper import Shopper
 from drill.stack import Stack
 from drill.waiting import wait_for
@@ -30,11 +32,21 @@ READ_THRESHOLDS = f"SELECT {THRESHOLDS} FROM orchestration_policy WHERE agent = 
 SET_THRESHOLDS = f"UPDATE orchestration_policy SET ({THRESHOLDS}) = (%s, %s, %s) WHERE agent = %s"
 
 
-def wait_for_crash(processes: Sequence[Process], point: str, seconds: float = 25) -> None:
+@contextmanager
+def doomed(stack: Stack, name: str, point: str, passing: int) -> Iterator[Sequence[Ending]]:
+    """Have the processes of a name be killed when they pass a crash point for the nth time."""
+    with (
+        Release(stack, CRASH_AT=f"{point}:{passing}") as release,
+        release.in_place_of(name) as processes,
+    ):
+        yield processes
+
+
+def wait_for_crash(processes: Sequence[Ending], point: str, seconds: float = 25) -> None:
     """Wait until one of these processes has been killed at its crash point."""
 
     def ended() -> list[int]:
-        return [process.returncode for process in processes if process.poll() is not None]
+        return [code for process in processes if (code := process.poll()) is not None]
 
     codes = wait_for(ended, f"a process reaches {point}", seconds)
     assert set(codes) == {-signal.SIGKILL}, f"they ended with {codes}"
@@ -43,9 +55,9 @@ def wait_for_crash(processes: Sequence[Process], point: str, seconds: float = 25
 @recipe
 def crash(run: Running, *, process: str, point: str, passing: int = 1) -> Iterator[None]:
     """Kill a process when it passes a crash point for the nth time."""
-    with run.stack.replaced(process, CRASH_AT=f"{point}:{passing}") as doomed:
+    with doomed(run.stack, process, point, passing) as processes:
         yield
-        wait_for_crash(doomed, point)
+        wait_for_crash(processes, point)
 
 
 @recipe
@@ -53,10 +65,10 @@ def crash_leader(run: Running, *, point: str, passing: int = 1) -> Iterator[None
     """Kill the leading supervisor in mid-sweep, while calls fail."""
     with (
         scripted(run.stack, FLAKY),
-        run.stack.replaced("supervisor", CRASH_AT=f"{point}:{passing}") as doomed,
+        doomed(run.stack, "supervisor", point, passing) as processes,
     ):
         yield
-        wait_for_crash(doomed, point)
+        wait_for_crash(processes, point)
 
 
 @recipe
@@ -66,8 +78,8 @@ def crash_operation(run: Running, *, point: str, passing: int = 1) -> Iterator[N
         yield
         wait_for(lambda: run.stack.count(IN_ERROR, run.orders) == len(run.orders), "all fail", 90)
     operation = int(run.stack.python("drill.operator", "resubmit", *run.orders))
-    with run.stack.replaced("housekeeper", CRASH_AT=f"{point}:{passing}") as doomed:
-        wait_for_crash(doomed, point, 40)
+    with doomed(run.stack, "housekeeper", point, passing) as processes:
+        wait_for_crash(processes, point, 40)
     run.quiet()
     counts = wait_for(
         lambda: run.stack.sql(ENDED, operation), "the operation has ended", 20, pause=0.2
