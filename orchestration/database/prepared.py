@@ -86,6 +86,7 @@ def run_all(parts: Sequence[Part], before: str = "") -> list[tuple[Any, ...]]:
     (Django's setting for that: DISABLE_SERVER_SIDE_CURSORS) nothing is prepared.
     """
     here = connections[DEFAULT_DB_ALIAS]
+    here.close_if_health_check_failed()  # else Django's cursor replaced it, after its session was looked up
     here.ensure_connection()
     values = {
         f"{name}_{number}": sql.as_array(value) if isinstance(value, list) else value

@@ -1,10 +1,10 @@
 """Statements that each connection plans once."""
 
-from contextlib import suppress
+from contextlib import closing, suppress
 from itertools import product
 
 import pytest
-from django.db import Error, connection, transaction
+from django.db import Error, close_old_connections, connection, connections, transaction
 from django.test.utils import CaptureQueriesContext
 from psycopg2.sql import SQL
 
@@ -45,6 +45,20 @@ def test_texts_arrive_as_they_are(text):
         for texts in ([text, None], [text], ["x", text, text]):
             cursor.execute("SELECT %s::text[]", [prepared.sql.as_array(texts)])
             assert cursor.fetchone() == (texts,)
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize("debug", [False, True])
+def test_statements_of_a_connection_that_was_replaced_are_prepared_anew(monkeypatch, debug):
+    monkeypatch.setitem(connection.settings_dict, "CONN_HEALTH_CHECKS", True)
+    monkeypatch.setattr(connections["default"], "force_debug_cursor", debug)
+    connection.close()
+    assert count("r1") == []
+    pid = connection.connection.info.backend_pid
+    with closing(connection.copy()) as other, other.cursor() as cursor:
+        cursor.execute("SELECT pg_terminate_backend(%s, 5000)", [pid])
+    close_old_connections()  # between two jobs of a worker
+    assert count("r1") == []
 
 
 @pytest.mark.django_db(transaction=True)
