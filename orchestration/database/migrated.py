@@ -1,11 +1,14 @@
 """Whether the database has the migrations of the code that is about to run on it."""
 
 import pkgutil
+from collections.abc import Sequence
+from importlib.util import find_spec
 
 import psycopg2
 from django.apps import apps
 from django.core.management import CommandError
 from django.db import DatabaseError
+from django.db.migrations.loader import MigrationLoader
 
 from . import sql
 
@@ -37,9 +40,21 @@ def require(*labels: str) -> None:
 
 
 def _known(labels: tuple[str, ...]) -> list[tuple[str, str]]:
-    """Return the migrations of applications by their files' names, without loading any."""
+    """Return the migrations of applications by their files' names, without loading any.
+
+    By the rules of Django's loader: which module has them, and which of its files are none.
+    """
     return [
         (label, module.name)
         for label in labels
-        for module in pkgutil.iter_modules([f"{apps.get_app_config(label).path}/migrations"])
+        for folder in _folders(label)
+        for module in pkgutil.iter_modules([folder])
+        if not module.ispkg and module.name[0] not in "_~"
     ]
+
+
+def _folders(label: str) -> Sequence[str]:
+    """Return where an application's migrations are; nothing if it has none."""
+    name, _ = MigrationLoader.migrations_module(label)  # None: MIGRATION_MODULES turns them off
+    spec = find_spec(name) if name else None
+    return spec.submodule_search_locations or [] if spec else []

@@ -34,6 +34,25 @@ def test_process_of_an_older_release_works_on_newer_tables():
 
 
 @pytest.mark.django_db
+def test_files_that_django_takes_for_no_migrations_are_not_needed(settings, tmp_path, monkeypatch):
+    for name in ("__init__", "_helpers", "~copy", "sql/__init__"):
+        file = tmp_path / "odd_migrations" / f"{name}.py"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.touch()
+    monkeypatch.syspath_prepend(tmp_path)
+    settings.MIGRATION_MODULES = {"greeting": "odd_migrations"}
+    migrated.require("greeting")
+
+
+@pytest.mark.django_db
+def test_application_without_its_migrations_needs_none(settings):
+    settings.MIGRATION_MODULES = {"sessions": None}
+    with connection.cursor() as cursor:
+        cursor.execute("DELETE FROM django_migrations WHERE app = 'sessions'")
+    migrated.require()
+
+
+@pytest.mark.django_db
 def test_empty_database_is_named():
     with connection.cursor() as cursor:
         cursor.execute("ALTER TABLE django_migrations RENAME TO elsewhere")
