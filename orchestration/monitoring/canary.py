@@ -83,12 +83,13 @@ def unserved(since: datetime | None = None) -> set[str]:
     return monitors.unserved(since)
 
 
-def led(since: datetime | None = None) -> bool:
-    """Return whether a supervisor and a housekeeper lead, and both have swept after `since`.
+def missing_leaders(since: datetime | None = None) -> list[str]:
+    """Return those of supervisor and housekeeper that do not lead, or have not swept after `since`.
 
     Processes that a schedule starts count as leading until their next sweep is late.
     """
     now = DatabaseNow()
-    leads = Lease.objects.filter(Q(expires_at__gt=now) | Q(next_sweep_due__gt=now), name__in=NAMES)
-    led = leads.filter(swept_at__gt=since) if since else leads
-    return led.exclude(holder="").count() == len(NAMES)
+    leads = Lease.objects.filter(Q(expires_at__gt=now) | Q(next_sweep_due__gt=now))
+    swept = leads.filter(swept_at__gt=since) if since else leads
+    leading = set(swept.exclude(holder="").values_list("name", flat=True))
+    return [name for name in NAMES if name not in leading]

@@ -121,7 +121,7 @@ def bring_up(host: str, port: int, sandbox_port: int) -> str:
         call_command("seed", verbosity=0)
         manager.supervisor.startProcessGroup(APPLICATION, False)
     parts.wait(lambda: [] if _answers(_reached(host), port, "/readyz") else [WEB])
-    parts.wait(lambda: [LEADER] if not canary.led(began) else [])
+    parts.wait(lambda: [LEADER] if canary.missing_leaders(began) else [])
     parts.wait(lambda: _of(sorted(canary.unserved(began))))
     return _canary(parts)
 

@@ -27,8 +27,8 @@ class Command(BaseCommand):
         """Send the task, and wait for its end."""
         if missing := canary.unserved():
             raise CommandError(f"no worker serves {', '.join(sorted(missing))}")
-        if not canary.led():
-            raise CommandError("no supervisor leads")
+        if missing_leaders := canary.missing_leaders():
+            raise CommandError(f"no {' and no '.join(missing_leaders)} leads")
         if closed := canary.closed():
             raise CommandError(f"it would wait, because of {', '.join(closed)}")
         began = time.monotonic()

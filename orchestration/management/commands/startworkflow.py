@@ -20,6 +20,7 @@ NEXT = """
   5. Start the engine (or `make run`, in its own project), each in a terminal:
                                    python manage.py work --all
                                    python manage.py supervisor
+                                   python manage.py housekeeper
   6. Submit a task, and wait for it:
      python manage.py shell -v 0 -c '{submit}'
      python manage.py tasks wait {name} 1

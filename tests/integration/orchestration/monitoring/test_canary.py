@@ -4,11 +4,13 @@ import asyncio
 from datetime import timedelta
 
 import pytest
+from django.core.management import CommandError, call_command
 
 from orchestration import registry, submission
 from orchestration.agents.base import Agent
 from orchestration.cluster import heartbeat
-from orchestration.models import Gate, Lease, Submission, Task
+from orchestration.cluster.leader_election import NAMES
+from orchestration.models import Gate, Lease, Submission, Task, Worker
 from orchestration.models.fields import DatabaseNow
 from orchestration.monitoring import canary
 from orchestration.states import GateState
@@ -49,6 +51,16 @@ def test_canary_waits_for_each_part_in_turn():
     assert Task.objects.get(reference=reference).state == "processed"
 
 
+@pytest.mark.parametrize("absent", ["supervisor", "housekeeper"])
+def test_command_names_the_leader_that_is_missing(absent):
+    for queue in canary.unserved():
+        Worker.objects.create(instance=queue, queue=queue, host="here", pid=1)
+    Lease.objects.update(holder="x-1", expires_at=DatabaseNow() + timedelta(seconds=9))
+    Lease.objects.filter(name=absent).update(holder="")
+    with pytest.raises(CommandError, match=f"^no {absent} leads$"):
+        call_command("canary")
+
+
 def test_agents_all_answer_the_canary_themselves():
     assert {step.agent for step in registry.workflows[canary.WORKFLOW].steps} == set(
         registry.agents
@@ -82,10 +94,10 @@ def test_worker_from_before_a_start_does_not_count():
 
 
 def test_leader_counts_once_it_has_swept():
-    assert not canary.led()
+    assert canary.missing_leaders() == list(NAMES)
     Lease.objects.update(holder="supervisor-1", expires_at=DatabaseNow() + timedelta(seconds=9))
-    assert canary.led()
+    assert canary.missing_leaders() == []
     began = Lease.objects.values_list(DatabaseNow(), flat=True).first()
-    assert not canary.led(began)
+    assert canary.missing_leaders(began) == list(NAMES)
     Lease.objects.update(swept_at=DatabaseNow())
-    assert canary.led(began)
+    assert canary.missing_leaders(began) == []
