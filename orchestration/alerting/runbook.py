@@ -8,8 +8,10 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
+from django.apps import apps
 from django.conf import settings
 
+CONSOLE = "orchestration.console"  # whose page it is
 PAGE = "docs/run/runbook.md"  # in the project of the engine, and in its package
 
 # The first pattern that matches a fingerprint has its anchor. NAME is a workflow, step, agent, …
@@ -71,8 +73,8 @@ def anchor(fingerprint: str) -> str:
 def url(fingerprint: str, page: str = "") -> str:
     """Return the address of an alert's paragraph.
 
-    `page` is the dashboard's page as the caller knows it; RUNBOOK_URL goes first. Both can be missing
-    outside of a request: then the page stands below SITE_URL.
+    `page` is the console's page as the caller knows it; RUNBOOK_URL goes first. Both can be missing
+    outside of a request: then the page stands below SITE_URL. Without a console it is the file.
     """
-    base = settings.RUNBOOK_URL or page or f"{settings.SITE_URL}/ops/runbook/"
-    return f"{base}#{anchor(fingerprint)}"
+    below_site = f"{settings.SITE_URL}/ops/runbook/" if apps.is_installed(CONSOLE) else PAGE
+    return f"{settings.RUNBOOK_URL or page or below_site}#{anchor(fingerprint)}"

@@ -15,6 +15,13 @@ def test_page_has_every_anchor(client):
     assert shown.all("table")
 
 
+def test_links_of_the_page_lead_to_pages(client):
+    shown = page(client.get("/ops/runbook/"))
+    addresses = [link["href"] for link in shown.all("a[href]")]
+    assert [href for href in addresses if not href.startswith(("/", "#", "http"))] == []
+    assert "docs/run/operate.md" in shown.text
+
+
 def test_page_is_404_without_its_file(client, monkeypatch):
     monkeypatch.setattr(runbook, "PAGE", "docs/run/none.md")
     assert client.get("/ops/runbook/").status_code == 404

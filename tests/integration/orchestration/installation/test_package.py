@@ -77,6 +77,8 @@ names = {app.name for app in apps.get_app_configs() if app.name.startswith("orch
 assert names == {"orchestration"}, names
 above = ("orchestration.console", "orchestration.assurance")
 assert not [name for name in sys.modules if name.startswith(above)]
+from orchestration.alerting import runbook
+assert runbook.url("overdue/w") == "docs/run/runbook.md#overdue"
 from orchestration.models import Lease
 assert Lease.objects.filter(swept_at__isnull=False).count() == 2, list(Lease.objects.values())
 print("engine alone")
