@@ -22,9 +22,10 @@ DID = {
     EventKind.PRIORITY: "changed its priority",
     EventKind.PROBE: "requested a probe",
     EventKind.CLOSED: "closed it",
+    EventKind.RETRIED: "retried it",
 }
-OF_LETTERS = {EventKind.RETRIED: "retried it", EventKind.CLOSED: "closed it"}
 DECIDED = (EventKind.RESUBMITTED, EventKind.BY_HAND, EventKind.SETTLED)
+OF_LETTERS = (EventKind.RETRIED, EventKind.CLOSED)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,8 +59,7 @@ def last_undo_request(task_id: UUID) -> UserAction | None:
 def last_requeue(filters: DeadLetterFilter) -> UserAction | None:
     """Return the last action on a dead letter."""
     acts = Event.objects.filter(kind__in=OF_LETTERS, detail__letter=f"{filters.kind} {filters.id}")
-    event = acts.order_by("-at").first()
-    return UserAction.of_event(event, OF_LETTERS[EventKind(event.kind)]) if event else None
+    return _act(acts.order_by("-at").first())
 
 
 def last_priority_change(task_id: UUID) -> UserAction | None:
