@@ -4,6 +4,8 @@ from django.apps import AppConfig
 
 from ..messaging import queues
 
+QUEUE = "audit"
+
 
 class AssuranceConfig(AppConfig):
     """Declares the audit's queue. Its table is made by the engine's migrations."""
@@ -14,4 +16,4 @@ class AssuranceConfig(AppConfig):
 
     def ready(self) -> None:
         """Declare the audit's queue, so that workers serve it."""
-        queues.serve("audit", "orchestration.assurance.audit.job.run")
+        queues.serve(QUEUE, "orchestration.assurance.audit.job.run")

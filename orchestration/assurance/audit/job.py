@@ -3,8 +3,8 @@
 from django.db import connection
 
 from ...workers.jobs import Turns
+from ..apps import QUEUE
 from . import runner
-from .schedule import QUEUE
 
 
 def run() -> None:

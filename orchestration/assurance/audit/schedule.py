@@ -8,9 +8,9 @@ from ...database import sql
 from ...messaging import queues
 from ...models.alert import Severity
 from ...supervision.conditions import keep
+from ..apps import QUEUE
 from . import runner
 
-QUEUE = "audit"
 LATE_AUDITS = "audit/late/"
 
 # An audit of a kind began two periods ago, and none that began since has ended: it never starts, ends

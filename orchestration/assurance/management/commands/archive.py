@@ -8,10 +8,10 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
 from orchestration import registry
+from orchestration.assurance.management.moments import moment
 from orchestration.assurance.retention import archive
 from orchestration.assurance.retention.archive import Exists
 from orchestration.assurance.retention.folder import Damaged
-from orchestration.management.moments import moment
 
 
 class Command(BaseCommand):

@@ -9,7 +9,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from orchestration.assurance.audit import check, runner, snapshot
-from orchestration.management.moments import moment
+from orchestration.assurance.management.moments import moment
 
 
 class Command(BaseCommand):

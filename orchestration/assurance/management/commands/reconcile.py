@@ -12,8 +12,8 @@ from django.core.management.base import BaseCommand, CommandError
 from orchestration.assurance import reconciliation
 from orchestration.assurance.audit import snapshot
 from orchestration.assurance.audit.restored import Findings
+from orchestration.assurance.management.moments import moment
 from orchestration.cluster import heartbeat
-from orchestration.management.moments import moment
 
 HELP = """
 After the database was restored to an earlier moment: compare it with the services' own ledgers, and say

@@ -12,8 +12,8 @@ from django.utils import timezone
 
 from orchestration import submission
 from orchestration.agents.service_ledger import LedgerEntry
+from orchestration.assurance.apps import QUEUE
 from orchestration.assurance.audit import job, runner, snapshot
-from orchestration.assurance.audit.schedule import QUEUE
 from orchestration.cluster.leader_election import Leadership
 from orchestration.dead_letters import actions
 from orchestration.dead_letters.actions import DeadLetterFilter
