@@ -42,7 +42,7 @@ RULES: Mapping[str, Callable[..., str]] = {
         f"{reverse('ops:workflows')}#workflow-{workflow}"
     ),
     r"operation/(\d+)": lambda number: reverse("ops:operation", args=[number]),
-    r"(?:audit|system/audit_late)/": lambda: _part_of_system("audit"),
+    r"audit/": lambda: _part_of_system("audit"),
     r"system/status_undelivered/": lambda: _part_of_system("backlogs"),
     r"system/(?:supervisor|housekeeper)/": lambda: _part_of_system("supervisors"),
     r"system/": lambda: _part_of_system("processes"),

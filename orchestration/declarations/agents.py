@@ -38,9 +38,8 @@ COMPARED: Mapping[str, Callable[[Any, Any], bool]] = {
 def problems(agent: type[Agent]) -> Iterable[Problem]:
     """Yield what is wrong with an agent."""
     yield from in_name("agent", agent.name)
-    if agent.name in {*ENGINES, *queues.HANDLERS} or str(agent.name).startswith(
-        queues.STATUS_PREFIX
-    ):
+    reserved = agent.name in ENGINES or agent.name in queues.HANDLERS
+    if reserved or str(agent.name).startswith(queues.STATUS_PREFIX):
         yield Problem(
             "E006",
             f"the name of the agent {agent.name!r} is that of a queue, or process, of the engine's own",

@@ -12,9 +12,8 @@ from ...alerting.runbook import PAGE
 from ...alerting.runbook import text as runbook_text
 from .permissions import OPERATE, requires
 
-OF_ANOTHER = re.compile(
-    r"\[([^\]]+)\]\((?!#|https?:)([^)#]+)(?:#[^)]*)?\)"
-)  # a link to another document
+# a link to another document
+OF_ANOTHER = re.compile(r"\[([^\]]+)\]\((?!#|https?:)([^)#]+)(?:#[^)]*)?\)")
 
 
 @require_safe
