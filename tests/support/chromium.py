@@ -9,6 +9,7 @@ from playwright.sync_api import Browser, sync_playwright
 
 FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 PLACES = (
+    "chromium-headless-shell",  # the same engine without a window's parts: a third less processor time
     "chromium",
     "chromium-browser",
     "google-chrome",
@@ -22,8 +23,8 @@ def program() -> str:
     named = os.environ.get("CHROMIUM")
     path = named or next(filter(None, map(shutil.which, PLACES)), None)
     assert path, (
-        "Chromium is needed: sudo apt-get install chromium, or brew install --cask chromium, or "
-        "name a Chromium or Chrome by CHROMIUM=/path"
+        "Chromium is needed: sudo apt-get install chromium-headless-shell, or brew install --cask "
+        "chromium, or name a Chromium or Chrome by CHROMIUM=/path"
     )
     return path
 
