@@ -88,7 +88,7 @@ def recorded(transactional_db, monkeypatch):
     monkeypatch.setattr(
         task_list, "PAGE", 10
     )  # the statements are the same; to show rows takes longest
-    seed(3_000, 600, lambda line: None)
+    seed(2_000, 400, lambda line: None)
     staff()
     client = Client()
     user = User.objects.create(username="olga", is_staff=True, is_superuser=True)

@@ -121,9 +121,10 @@ IN_DATABASE = [
 def test_planted_violations_in_the_database_are_found(rows, invariant, stage, statement):
     order = rows.orders[stage]
     plant(statement, order=order)
-    assert (invariant, order) in blamed(rows)
+    breaches = blamed(rows)
+    assert (invariant, order) in breaches
     # a cause counts what its tasks say: it may be wrong with one of them
-    assert {reference for _, reference in blamed(rows)} - {CAUSE} == {order}
+    assert {reference for _, reference in breaches} - {CAUSE} == {order}
 
 
 def undone_without_its_effect(order, outcome="expired", *, in_doubt=False):
@@ -497,9 +498,10 @@ def test_planted_violations_in_a_ledger_are_found(rows, invariant, stage, agent,
     elif fate != "gone":
         amount = {"amount": TOTAL + 1} if fate == "more" else {"detail": {"mug": 2}}
         rows.ledger[agent].append(changed(entry, **amount))
-    assert (invariant, order) in blamed(rows)
+    breaches = blamed(rows)
+    assert (invariant, order) in breaches
     # a cause counts what its tasks say: it may be wrong with one of them
-    assert {reference for _, reference in blamed(rows)} - {CAUSE} == {order}
+    assert {reference for _, reference in breaches} - {CAUSE} == {order}
 
 
 def changed(entry, **fields):
