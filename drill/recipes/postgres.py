@@ -189,10 +189,10 @@ def postgres_foreign_session(run: Running, *, locks: bool = False) -> Iterator[N
     connection = run.stack.connect()
     try:
         with connection.cursor() as cursor:
-            cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+            if not locks:  # to lock what has changed since its snapshot would be an error
+                cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
             cursor.execute("SELECT count(*) FROM orchestration_task")
             if locks:
-                cursor.execute(f"SELECT 1 FROM ({LIVE}) t", (run.orders,))
                 cursor.execute(
                     "SELECT 1 FROM orchestration_task WHERE reference = ANY(%s) FOR UPDATE",
                     (run.orders[:20],),
