@@ -59,13 +59,13 @@ LONGEST = (
     "integration/orders/shop/test_order_changes.py",
     "integration/orders/shop/test_account_access.py",
     "integration/orchestration/testing/test_run.py",
+    "unit/orchestration/agents/test_performers.py",
+    "unit/drill/test_modes_table.py",
     "unit/test_writes.py",
     "unit/test_wheels.py",
     "unit/sasweb/test_settings.py",
-    "unit/drill/test_modes_table.py",
     "unit/orchestration/management/test_startworkflow.py",
     "unit/sandbox/test_main.py",
-    "unit/orchestration/agents/test_performers.py",
 )
 PLACES = {f"tests/{name}": place for place, name in enumerate(LONGEST)}
 TURN = {"browser": -1, "stack": 1, "unit": 2}  # of a folder; the others come after the browser
