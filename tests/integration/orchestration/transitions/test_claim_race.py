@@ -16,7 +16,7 @@ SCHEDULERS = 4
 
 
 def race(how, number):
-    """Let the schedulers claim so many steps at once; return how often each was claimed."""
+    """Let the schedulers claim that number of steps at once; return how often each was claimed."""
     Policy.objects.filter(agent="greeter").update(window=MANY, time_allowed=600)
     new = (NewTask(workflow="greet", reference=str(n), data={"name": "A"}) for n in range(number))
     create(list(new))
