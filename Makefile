@@ -15,12 +15,14 @@ export PYTHONDONTWRITEBYTECODE =
 run: $(VENV)/.run  ## everything, on this machine, until Ctrl-C
 	@exec $(BIN)/python -m sasweb.stack --demo
 
+# four processes on two cores: a test of whole processes mostly waits
+PYTEST := $(BIN)/python -m pytest --numprocesses 4 --dist loadfile --no-loadscope-reorder
+
 test: $(VENV)/.dev browser  ## every test: real Postgres, Redis, processes and browser
-	@# four on two cores: a test of whole processes mostly waits
-	$(BIN)/python -m pytest --numprocesses 4 --dist loadfile --no-loadscope-reorder $(ARGS)
+	$(PYTEST) $(ARGS)
 
 quick: $(VENV)/.dev  ## the unit tests and the quicker half of the integration tests: three minutes
-	$(BIN)/python -m pytest --numprocesses 4 --dist loadfile --no-loadscope-reorder --quick tests/unit tests/integration $(ARGS)
+	$(PYTEST) --quick tests/unit tests/integration $(ARGS)
 
 # One target for each check, which the commit hooks call as well (.pre-commit-config.yaml), there with the
 # changed files as CHANGED. Some tools look at the whole tree in any case.

@@ -11,7 +11,7 @@ from tests.support.together import processes
 
 pytestmark = pytest.mark.django_db(transaction=True)
 MANY = 10_000
-ENOUGH = 2_000  # for schedulers without locks to meet
+ENOUGH = 2_000  # for schedulers without guards to meet
 SCHEDULERS = 4
 
 
@@ -40,7 +40,7 @@ def test_no_step_is_claimed_twice():
 
 def test_no_step_is_claimed_twice_without_the_locks():
     """Each write names the version that was read: a claim that was overtaken is none."""
-    claims = race("without-locks", ENOUGH)
+    claims = race("without-locks", MANY)
     assert set(claims.values()) == {1}
     claimed = Step.objects.filter(name="hello", process_state="processing")
     assert set(claimed.values_list("attempt", flat=True)) == {1}
