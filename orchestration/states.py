@@ -26,9 +26,9 @@ class StepState(TextChoices):
     WAITING = "waiting", "Waiting"  # a step it comes after is not done
     PENDING = "pending", "Pending"  # may be claimed (when run_after, if any, has passed)
     PROCESSING = "processing", "Processing"  # claimed: an agent has it until complete_by
-    PROCESSED = "processed", "Processed"  # a valid reply was recorded
+    PROCESSED = "processed", "Processed"  # a valid reply was recorded, or it was done by hand
     ERROR = "error", "Error"  # cannot heal by itself: an operator decides
-    SKIPPED = "skipped", "Skipped"  # done by hand
+    SKIPPED = "skipped", "Skipped"  # not needed, by its condition or as a refusal permits
     CANCELLED = "cancelled", "Cancelled"  # never to run: the task is being undone
 
 
@@ -113,6 +113,7 @@ STEP_MOVES: dict[StepState, dict[StepState, str]] = {
     StepState.WAITING: {
         StepState.PENDING: "the steps it comes after are done",
         StepState.PROCESSING: "these are done, and a scheduler claims it at once",
+        StepState.SKIPPED: "its condition does not hold",
         StepState.ERROR: "its request cannot be built",
         StepState.CANCELLED: "its task is undone; for an undo step: nothing was done",
     },
@@ -124,12 +125,13 @@ STEP_MOVES: dict[StepState, dict[StepState, str]] = {
     StepState.PROCESSING: {
         StepState.PROCESSED: "a valid reply is recorded",
         StepState.PENDING: "it failed or expired below the threshold: retry",
+        StepState.SKIPPED: "it was rejected with a code that the workflow passes over",
         StepState.ERROR: "it was rejected, or failed past the threshold",
         StepState.CANCELLED: "its task is undone, and it turns out that nothing was done",
     },
     StepState.ERROR: {
         StepState.PENDING: "an operator resubmits it",
-        StepState.SKIPPED: "an operator did it by hand",
+        StepState.PROCESSED: "an operator did it by hand",
         StepState.CANCELLED: "its task is undone, as asked for or because it was not fixed in time",
     },
     StepState.PROCESSED: {},
@@ -141,7 +143,8 @@ STEP_MOVES: dict[StepState, dict[StepState, str]] = {
 
 LIVE_TASK_STATES = (TaskState.PENDING, TaskState.PROCESSING, TaskState.UNDOING)
 FINAL_TASK_STATES = (TaskState.PROCESSED, TaskState.UNDONE)
-DONE_STEP_STATES = (StepState.PROCESSED, StepState.SKIPPED)
-ENDED_STEP_STATES = (*DONE_STEP_STATES, StepState.CANCELLED)
+# what comes after a step may start
+SATISFIED_STEP_STATES = (StepState.PROCESSED, StepState.SKIPPED)
+ENDED_STEP_STATES = (*SATISFIED_STEP_STATES, StepState.CANCELLED)
 # the service answered, with any reply
 ANSWERED = (Outcome.DONE, Outcome.REJECTED, Outcome.ABSENT)

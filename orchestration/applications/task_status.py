@@ -80,6 +80,7 @@ class StepProgress:
     request: dict[str, Any]
     result: dict[str, Any] | None
     in_doubt: bool
+    done_by: str = ""  # who did it by hand, if a person did
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,11 +10,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..payloads.placeholders import loads_of
-from ..states import DONE_STEP_STATES, Direction, Outcome, StepState
+from ..states import Direction, Outcome, StepState
 from .progress import StepPlan, StepView
 from .readiness import build, needs_result
 
-UNUSED = (StepState.WAITING, StepState.CANCELLED)  # undo steps that were not sent
+UNUSED = (
+    StepState.WAITING,
+    StepState.SKIPPED,
+    StepState.CANCELLED,
+)  # not sent, or nothing was done
+NEVER_DONE = (StepState.SKIPPED, StepState.CANCELLED)  # as far as is known
 GOES_ON = (StepState.PENDING, StepState.PROCESSING, StepState.ERROR)
 SENT = (StepState.PENDING, StepState.PROCESSING, StepState.PROCESSED, StepState.ERROR)
 
@@ -51,8 +56,10 @@ def plan(steps: Collection[StepView]) -> UndoPlan:
     begun = [step for step in does if may_be_done(step)]
     undone = {step.name for step in begun if step.undo_action}
     return UndoPlan(
-        cancel=tuple(step.id for step in does if not may_be_done(step)),
-        settle=tuple(step.id for step in begun if step.state not in DONE_STEP_STATES),
+        cancel=tuple(
+            step.id for step in does if step.state != StepState.SKIPPED and not may_be_done(step)
+        ),
+        settle=tuple(step.id for step in begun if step.state != StepState.PROCESSED),
         undo=tuple(
             StepPlan(
                 name=step.name,
@@ -85,7 +92,7 @@ def signature(undo_plan: UndoPlan) -> str:
 def may_be_done(step: StepView) -> bool:
     """Return whether a step had its effect, or may have had it, or may have it any moment."""
     at_work = step.state == StepState.PROCESSING and step.locked_by is not None
-    return step.state in DONE_STEP_STATES or step.in_doubt or at_work
+    return step.state == StepState.PROCESSED or step.in_doubt or at_work
 
 
 def shows_effect(outcome: str, in_doubt: bool | None) -> bool:
@@ -119,7 +126,7 @@ def late_effect(
 ) -> LateEffect | None:
     """Return the late effect of a step under a generation of its key, if no task state accounts for it.
 
-    Without a result it only may have happened. Its undo can be sent if the step was cancelled, its
+    Without a result it only may have happened. Its undo can be sent if the step was cancelled or skipped, its
     task is being undone, or was, and the one undo of the step was not sent yet.
     """
     done = step.altered(result=result, generation=generation)
@@ -129,7 +136,7 @@ def late_effect(
     if not _is_uncounted(step, done, undo, request):
         return None
     spent = undo is not None and undo.state not in UNUSED
-    if step.state != StepState.CANCELLED or not undoing or spent:
+    if step.state not in NEVER_DONE or not undoing or spent:
         request = None
     return LateEffect(done=done, undo=undo, request=request)
 
@@ -160,11 +167,16 @@ def _is_uncounted(
     `done` is as for `_request_of_undo`, which returned `request`; without a result it may have
     happened. `undo` is the undo step, if there is one.
     """
-    if undo is not None and undo.state in SENT and _agree(request, undo.request):
+    if (
+        undo is not None
+        and undo.state in SENT
+        and not undo.done_by
+        and _agree(request, undo.request)
+    ):
         return False  # taken back with what it was sent for
-    if done.generation != step.generation or step.state == StepState.CANCELLED:
+    if done.generation != step.generation or step.state in NEVER_DONE:
         return True
-    if step.state in DONE_STEP_STATES:
+    if step.state == StepState.PROCESSED:
         # the same result is a repeat, or what a person typed in; another is of another effect
         return done.result is not None and not _agree(done.result, step.result)
     # otherwise it is done, or the next try under this key finds it

@@ -9,7 +9,14 @@ from typing import Any, Self
 from msgspec import Struct, structs
 
 from ..payloads.placeholders import Loads
-from ..states import DONE_STEP_STATES, ENDED_STEP_STATES, Direction, Outcome, StepState, TaskState
+from ..states import (
+    ENDED_STEP_STATES,
+    SATISFIED_STEP_STATES,
+    Direction,
+    Outcome,
+    StepState,
+    TaskState,
+)
 
 
 class Refusal(Enum):
@@ -79,6 +86,7 @@ class StepView(Struct, frozen=True, gc=False):
     error_code: str = ""
     alert_id: int | None = None
     patience: Mapping[str, Any] | None = None
+    done_by: str = ""
 
     @property
     def dispatch(self) -> int:
@@ -210,7 +218,7 @@ def task_state(current: str, steps: Iterable[StepView], *, undoing: bool) -> Tas
         return TaskState.ERROR
     if undoing:
         return TaskState.UNDONE if states <= set(ENDED_STEP_STATES) else TaskState.UNDOING
-    if states <= set(DONE_STEP_STATES):
+    if states <= set(SATISFIED_STEP_STATES):
         return TaskState.PROCESSED
     if current == TaskState.PENDING and states <= {StepState.WAITING, StepState.PENDING}:
         return TaskState.PENDING

@@ -7,7 +7,7 @@ from typing import Any
 from ..payloads.keys import step_key
 from ..payloads.limits import why_not_sent
 from ..payloads.placeholders import KEYS, Unresolved, placeholders, resolve
-from ..states import DONE_STEP_STATES, ENDED_STEP_STATES, Direction, Outcome, StepState
+from ..states import ENDED_STEP_STATES, Direction, Outcome, StepState
 from .progress import StepView
 
 BY_HAND = (
@@ -134,7 +134,7 @@ def _known(steps: Collection[StepView]) -> dict[str, Any]:
     """Return what templates may take of a task's steps: results of those done, and keys of all."""
     does = [step for step in steps if step.direction == Direction.DO]
     results: dict[str, Any] = {
-        step.name: step.result or {} for step in does if step.state in DONE_STEP_STATES
+        step.name: step.result or {} for step in does if step.state == StepState.PROCESSED
     }
     task = str(does[0].task)  # once: it takes as long as all the rest
     results[KEYS] = {
@@ -148,7 +148,7 @@ def needs_person(done: StepView, undo_request: Any) -> bool:
 
     An undo that takes the result which was typed in finds what that names.
     """
-    return done.state == StepState.SKIPPED and not needs_result(done.name, undo_request)
+    return bool(done.done_by) and not needs_result(done.name, undo_request)
 
 
 def needs_result(step: str, undo_request: Any) -> bool:

@@ -12,7 +12,7 @@ from django_tasks.utils import get_module_path
 
 from ..agents.errors import Rejected, Transient, Unknown
 from ..models import Attempt, Step, Submission, Task
-from ..states import DONE_STEP_STATES, Direction, Outcome, StepState
+from ..states import Direction, Outcome, StepState
 from .function_task import PREFIX, FunctionTask
 
 # of a failure that is not an exception of the function: a time-out, a worker that died
@@ -111,7 +111,7 @@ def _waiting(workflows: Sequence[str], reference: str) -> CallRecord | None:
 
 def _status(step: Step) -> TaskResultStatus:
     state = step.process_state
-    if state in DONE_STEP_STATES:
+    if state == StepState.PROCESSED:
         return TaskResultStatus.SUCCESSFUL
     if state in {StepState.ERROR, StepState.CANCELLED}:
         return TaskResultStatus.FAILED

@@ -109,6 +109,13 @@ class Step(models.Model):
     irreversible = models.CharField(
         max_length=200, blank=True, db_default="", help_text="Why it can never be undone, if so."
     )
+    done_by = models.CharField(
+        max_length=150,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="Who did it by hand, if a person did.",
+    )
     charges = StoredJSON(null=True, help_text="The money it moves: {amount, currency}.")
 
     dispatched_at = models.DateTimeField(null=True)

@@ -18,13 +18,13 @@ from ..decisions.progress import Refusal
 from ..decisions.recovery import KEY_FORGOTTEN
 from ..models import Operation, Step
 from ..models.operation import Act, ItemState
-from ..states import DONE_STEP_STATES
+from ..states import StepState
 
 NOTHING_FAILED = "no step is in error"
 IN_HAND = "'operation ' || o.operation_id || ' already includes it'"
 
 # As `decisions.compensation.may_be_done`; a test compares the two for every row that may be.
-MAY_BE_DONE = f"""(s.process_state IN {tuple(map(str, DONE_STEP_STATES))} OR s.in_doubt
+MAY_BE_DONE = f"""(s.process_state = '{StepState.PROCESSED}' OR s.in_doubt
     OR s.process_state = 'processing' AND s.locked_by IS NOT NULL)"""
 
 # What is chosen one by one is accounted for in any case; of what a filter or an incident chooses,

@@ -46,9 +46,10 @@ WHERE i.id = m.id AND i.state IN ('waiting', 'sent')
 
 # What a step that has ended means for its item. That one failed again is noted as it happens
 # (`transitions/operation_items.py`), so one that is processed now never failed in between.
+BY_HAND = (ItemState.SKIPPED, "it was marked as done by hand meanwhile")
 ENDED_AS = {
     StepState.PROCESSED: (ItemState.FIXED, ""),
-    StepState.SKIPPED: (ItemState.SKIPPED, "it was marked as done by hand meanwhile"),
+    StepState.SKIPPED: (ItemState.FIXED, ""),  # refused, and its workflow goes on without it
     StepState.CANCELLED: (ItemState.SKIPPED, "its task was undone meanwhile"),
 }
 
@@ -185,18 +186,18 @@ def _ended(items: Sequence[OperationItem]) -> list[tuple[OperationItem, ItemStat
     """Return those of items under way that have come to their end, and to which."""
     steps = [item.step_id for item in items if item.step_id is not None]
     tasks = [item.task_id for item in items if item.step_id is None]
-    states = dict(
-        Step.objects.filter(id__in=steps, process_state__in=ENDED_AS).values_list(
-            "id", "process_state"
-        )
-    )
+    rows = Step.objects.filter(id__in=steps, process_state__in=ENDED_AS)
+    ends = {
+        step: BY_HAND if done_by else ENDED_AS[StepState(state)]
+        for step, state, done_by in rows.values_list("id", "process_state", "done_by")
+    }
     undone = set(
         Task.objects.filter(id__in=tasks, state=TaskState.UNDONE).values_list("id", flat=True)
     )
     ended = []
     for item in items:
-        if item.step_id in states:
-            ended.append((item, *ENDED_AS[StepState(states[item.step_id])]))
+        if item.step_id in ends:
+            ended.append((item, *ends[item.step_id]))
         elif item.step_id is None and item.task_id in undone:
             ended.append((item, ItemState.FIXED, ""))
     return ended

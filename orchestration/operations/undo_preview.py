@@ -8,7 +8,7 @@ from ..decisions.progress import RENAMED, StepView
 from ..decisions.readiness import needs_person
 from ..models import Step, Task
 from ..payloads.keys import step_key
-from ..states import DONE_STEP_STATES, Direction, StepState
+from ..states import Direction, StepState
 
 
 def undo_preview(task_id: UUID) -> dict[str, Any] | None:
@@ -37,7 +37,7 @@ def undo_preview(task_id: UUID) -> dict[str, Any] | None:
             "after": list(undo.after),
             "amount": (charges[undo.name] or {}).get("amount", 0),
             "currency": (charges[undo.name] or {}).get("currency", ""),
-            "settled_first": does[undo.name].state not in DONE_STEP_STATES,
+            "settled_first": does[undo.name].state != StepState.PROCESSED,
             "by_hand": needs_person(does[undo.name], undo.request),
         }
         for undo in sorted(undo_plan.undo, key=lambda undo: len(undo.after))

@@ -140,11 +140,17 @@ RESUBMITTED = StepUpdate(
     patience="float8",
 )
 
-# error → skipped
+# error → processed
 DONE_BY_HAND = StepUpdate(
-    """process_state = 'skipped', result = r.result, alert_id = NULL, resolve_by = NULL, in_doubt = false,
-    probing_outcome = false, ended_at = clock_timestamp(), loaded = NULL""",
+    """process_state = 'processed', result = r.result, alert_id = NULL, resolve_by = NULL, in_doubt = false,
+    probing_outcome = false, ended_at = clock_timestamp(), loaded = NULL, done_by = r.by""",
     result="jsonb",
+    by="text",
+)
+
+# waiting or processing → skipped
+SKIPPED = StepUpdate(
+    """process_state = 'skipped', complete_by = NULL, ended_at = clock_timestamp(), loaded = NULL"""
 )
 
 # waiting, pending, processing or error → cancelled

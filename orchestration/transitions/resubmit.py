@@ -201,7 +201,7 @@ def done_by_hand(
     result: dict[str, Any],
     operation: int | None = None,
 ) -> Refusal | None:
-    """Mark a step in error as done by an operator: error → skipped; its successors go on.
+    """Mark a step in error as done by an operator: error → processed; its successors go on.
 
     `result` is what the service would have answered; raises `schemas.Invalid` if it is not that.
     `operation` is kept in the history.
@@ -212,8 +212,8 @@ def done_by_hand(
     change, step = locked
     computed = change.workflow, step.name
     payload_schemas.check_result(step.agent, step.action, result, computed=computed)
-    done = step.altered(state=StepState.SKIPPED, result=result, in_doubt=False)
-    change.move(moves.DONE_BY_HAND, done, result=result)
+    done = step.altered(state=StepState.PROCESSED, result=result, in_doubt=False, done_by=actor)
+    change.move(moves.DONE_BY_HAND, done, result=result, by=actor)
     change.note(
         step, EventKind.BY_HAND, by=actor, reason=reason, operation=operation, result=result
     )

@@ -7,7 +7,14 @@ from datetime import datetime
 from ..decisions.wait_reasons import AgentFacts, Reason, StepFacts, Why, why
 from ..models import Hold, Step
 from ..models.hold import HoldCause, Scope
-from ..states import DONE_STEP_STATES, FINAL_TASK_STATES, Direction, GateState, StepState, TaskState
+from ..states import (
+    FINAL_TASK_STATES,
+    SATISFIED_STEP_STATES,
+    Direction,
+    GateState,
+    StepState,
+    TaskState,
+)
 from ..transitions.local_steps import NO_FUNCTION
 
 BADGES = {
@@ -88,7 +95,7 @@ TELLING = (StepState.ERROR, StepState.PROCESSING, StepState.PENDING, StepState.W
 OF_AGENT = (Reason.AGENT_HOLD, Reason.NO_WORKER, Reason.PAUSED, Reason.BREAKER)
 ENDINGS = {
     StepState.PROCESSED: "done",
-    StepState.SKIPPED: "done by hand",
+    StepState.SKIPPED: "not needed",
     StepState.CANCELLED: "cancelled by the undo of the task",
     StepState.ERROR: "waiting for an operator",
 }
@@ -118,6 +125,8 @@ def of_step(
         return _of_processing(step, now)
     if step.process_state == StepState.ERROR and step.resolve_by is not None:
         return NextStep(text="waiting for a fix; the task will be undone", at=step.resolve_by)
+    if step.done_by:
+        return NextStep(text=f"done by hand by {step.done_by}")
     return NextStep(text=ENDINGS[StepState(step.process_state)])
 
 
@@ -230,13 +239,15 @@ def _ended(state: str, standing: Sequence[str]) -> str:
 def standing_names(steps: Collection[Step]) -> list[str]:
     """Return the names of the steps that were done and can never be undone."""
     return [
-        step.name for step in steps if step.irreversible and step.process_state in DONE_STEP_STATES
+        step.name
+        for step in steps
+        if step.irreversible and step.process_state == StepState.PROCESSED
     ]
 
 
 def done_names(steps: Collection[Step]) -> set[str]:
     """Return the names of the steps that others need not wait for any more."""
-    return {step.name for step in steps if step.process_state in DONE_STEP_STATES}
+    return {step.name for step in steps if step.process_state in SATISFIED_STEP_STATES}
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -195,9 +195,7 @@ class Step(Schema):
     direction: Literal["do", "undo"]
     state: Annotated[
         Literal["waiting", "pending", "processing", "processed", "error", "skipped", "cancelled"],
-        Field(
-            description="Processed and skipped steps are done; staff or the customer resolve an error."
-        ),
+        Field(description="Staff or the customer resolve an error; a skipped step is not needed."),
     ]
     ended_at: datetime | None
 

@@ -69,6 +69,7 @@ CHECKS = (
             || coalesce(s.request->>'amount', 'nothing') || ' of ' || o.total || ' cents'
         FROM audit_task t JOIN audit_step s ON s.task = t.id JOIN orders_order o ON o.id = t.order_id
         WHERE s.workflow = '{WORKFLOW}' AND s.direction = 'do' AND s.state = 'processed'
+          AND NOT s.by_hand
           AND s.name IN ('authorize_payment', 'capture_payment')
           AND (s.request->>'amount' IS NULL OR (s.request->>'amount')::bigint < o.total
             -- more may be authorized than captured, if the customer removed a product since

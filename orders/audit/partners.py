@@ -14,12 +14,12 @@ ACCOUNTS = f"""
 SELECT t.reference, t.state, o.total, o.currency, m.*,
     coalesce(m.captured, 0) - coalesce(m.refunded, 0) AS net,
     coalesce(m.holds, 0) - coalesce(m.voids, 0) - coalesce(m.captures, 0) AS open_holds,
-    c.state = 'processed' AND NOT coalesce(r.state IN ('processed', 'skipped') OR r.in_doubt, false)
+    c.state = 'processed' AND NOT c.by_hand AND NOT coalesce(r.state = 'processed' OR r.in_doubt, false)
         AS surely_taken,
-    coalesce(r.state = 'processed', false)
-        OR NOT (c.state IN ('processed', 'skipped') OR c.in_doubt) AS surely_not,
+    coalesce(r.state = 'processed' AND NOT r.by_hand, false)
+        OR NOT (c.state = 'processed' OR c.in_doubt) AS surely_not,
     EXISTS (SELECT 1 FROM audit_step s WHERE s.task = t.id AND s.agent = 'payment'
-        AND s.state = 'skipped') AS by_hand
+        AND s.by_hand) AS by_hand
 FROM audit_task t
 JOIN orders_order o ON o.id = t.order_id
 JOIN audit_step c ON c.task = t.id AND c.name = 'capture_payment' AND c.direction = 'do'
@@ -40,7 +40,7 @@ WHERE t.workflow = '{WORKFLOW}' AND t.quiet
 RESERVED = f"""
 SELECT t.id, t.reference, t.state, t.quiet, coalesce(g.count, 0) AS count, g.wrong,
     EXISTS (SELECT 1 FROM audit_step s WHERE s.task = t.id AND s.agent = 'inventory'
-        AND (s.state = 'skipped' OR s.in_doubt)) AS unsure
+        AND (s.by_hand OR s.in_doubt)) AS unsure
 FROM audit_task t
 LEFT JOIN (
     SELECT e.reference,
@@ -137,6 +137,7 @@ SHIPPING = Check(
     JOIN audit_effect e ON e.reference = t.reference AND e.agent = 'shipping'
     WHERE t.workflow = '{WORKFLOW}' AND t.quiet AND t.state = 'undone'
       AND u.name = 'create_shipment' AND u.direction = 'undo' AND u.state = 'processed'
+      AND NOT u.by_hand
     GROUP BY t.id, t.reference
     HAVING count(*) FILTER (WHERE e.kind = 'book') <> count(*) FILTER (WHERE e.kind = 'cancel')
     """,  # noqa: S608 - no input in it
@@ -152,7 +153,7 @@ def _recorded(agent: str) -> Check:
         SELECT s.reference, 'step ' || s.name || ' is processed, but the partner has no record of it'
         FROM audit_step s JOIN audit_task t ON t.id = s.task
         WHERE t.quiet AND s.direction = 'do' AND s.state = 'processed' AND s.agent = '{agent}'
-          AND t.workflow = '{WORKFLOW}' AND NOT EXISTS (SELECT 1 FROM audit_effect e
+          AND NOT s.by_hand AND t.workflow = '{WORKFLOW}' AND NOT EXISTS (SELECT 1 FROM audit_effect e
             WHERE e.task = s.task AND e.step = s.name AND e.direction = 'do' AND e.kind <> 'none')
         """,  # noqa: S608 - no input in it
     )

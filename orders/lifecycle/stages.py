@@ -54,7 +54,6 @@ SPOKEN = {
     "failed": gettext_lazy(": did not work"),
     "off": gettext_lazy(": no longer needed"),
 }
-DONE = {StepState.PROCESSED, StepState.SKIPPED}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,7 +107,7 @@ def _undo_stage(step: StepProgress | None) -> Stage | None:
     plain = f"{step.name.replace('_', ' ').capitalize()}, undone"
     done, now = map(str, UNDO_STEPS.get(step.name, (plain, plain)))
     match step.state:
-        case StepState.PROCESSED | StepState.SKIPPED:
+        case StepState.PROCESSED:
             return Stage(text=done, state="done", at=step.ended_at)
         case StepState.PENDING | StepState.PROCESSING:
             return Stage(text=now, state="now")
@@ -130,13 +129,13 @@ def _stage(step: StepProgress) -> Stage:
     plain = step.name.replace("_", " ").capitalize()
     done, now, to_come = map(str, STEPS.get(step.name, (plain, plain, plain)))
     match step.state:
-        case StepState.PROCESSED | StepState.SKIPPED:
+        case StepState.PROCESSED:
             return Stage(text=done, state="done", at=step.ended_at)
         case StepState.PENDING | StepState.PROCESSING:
             text = _("%(what)s again") % {"what": now} if step.failure_count else now
             return Stage(text=text, state="now")
         case StepState.ERROR:
             return Stage(text=now, state="failed", at=step.ended_at)
-        case StepState.CANCELLED:
+        case StepState.CANCELLED | StepState.SKIPPED:
             return Stage(text=to_come, state="off")
     return Stage(text=to_come, state="next")

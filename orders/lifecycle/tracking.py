@@ -13,7 +13,7 @@ from orders.agents.error_codes import DECLINED, OUT_OF_STOCK
 from orders.models.order import Aside
 
 from .requests import Change, ChangeRequest
-from .stages import DONE, Stage, do_steps, stages, undo_steps
+from .stages import Stage, do_steps, stages, undo_steps
 
 CARD, STOCK = "authorize_payment", "reserve_stock"  # the steps that a customer can fix
 FIXABLE = DECLINED | {OUT_OF_STOCK}
@@ -282,7 +282,7 @@ def _cancelled(progress: Progress) -> str | Promise:
 
 def _paid(progress: Progress) -> bool:
     paid = do_steps(progress).get("capture_payment")
-    return paid is not None and paid.state in DONE
+    return paid is not None and paid.state is StepState.PROCESSED
 
 
 def _declined(card: StepProgress) -> str:
@@ -295,6 +295,6 @@ def parcel(progress: Progress | None) -> str:
     if progress is None or booked is None or not booked.result:
         return ""
     cancelled = undo_steps(progress).get("create_shipment")
-    if cancelled and cancelled.state in DONE:
+    if cancelled and cancelled.state is StepState.PROCESSED:
         return ""
     return str(booked.result.get("tracking", ""))

@@ -78,10 +78,20 @@ class Operators:
             done = store.does(task)[view.name]
             service.take_back(done.key)
             world.log("operator: what {} made is taken back by hand", done.key)
-            store.write(row, view.altered(state=StepState.SKIPPED, result={}, in_doubt=False))
+            store.write(
+                row,
+                view.altered(
+                    state=StepState.PROCESSED, result={}, in_doubt=False, done_by="operator"
+                ),
+            )
         elif known[0] == Outcome.DONE and (by_hand or forgotten):
             world.log("operator: {} was done", row.key)
-            store.write(row, view.altered(state=StepState.SKIPPED, result=known[1], in_doubt=False))
+            store.write(
+                row,
+                view.altered(
+                    state=StepState.PROCESSED, result=known[1], in_doubt=False, done_by="operator"
+                ),
+            )
         elif by_hand and view.attempt and (poison or not forgotten) and not unwanted:
             outcome, result, code = service.call(
                 world.now, row.key, view.direction, task.id, view.name, view.request
@@ -92,7 +102,9 @@ class Operators:
                     store.pend(row, new_key=True)
                     store.finish(task)
                 return
-            done = view.altered(state=StepState.SKIPPED, result=result, in_doubt=False)
+            done = view.altered(
+                state=StepState.PROCESSED, result=result, in_doubt=False, done_by="operator"
+            )
             store.write(row, done)
         elif unwanted:
             world.log("operator: {} was not done", row.key)
@@ -116,7 +128,7 @@ class Operators:
         self.world.log("operator: mend {}{}", row.key, " by hand" * by_hand)
         if by_hand:
             result = compute(dict(row.view.request))
-            done = row.view.altered(state=StepState.SKIPPED, result=result)
+            done = row.view.altered(state=StepState.PROCESSED, result=result, done_by="operator")
             self.store.write(row, done)
         else:
             self.store.pend(row, new_key=True)

@@ -10,7 +10,6 @@ from orchestration.decisions.progress import Refusal, StepPlan, StepView, after_
 from orchestration.decisions.readiness import release
 from orchestration.payloads.keys import step_key
 from orchestration.states import (
-    DONE_STEP_STATES,
     LOCAL,
     STEP_MOVES,
     TASK_MOVES,
@@ -26,7 +25,7 @@ from orchestration.workflow import Workflow
 from .services import require
 from .shapes import compute
 
-DONE = frozenset(DONE_STEP_STATES)
+DONE = frozenset({StepState.PROCESSED})
 MOVING = frozenset({StepState.PENDING, StepState.PROCESSING})
 
 

@@ -27,7 +27,7 @@ ONCE = (
         SELECT s.reference, 'step ' || s.name || ' (' || s.direction || ') was done in attempt '
             || a.number || ', but is ' || s.state
         FROM audit_step s JOIN audit_attempt a ON a.step_id = s.id
-        WHERE s.state NOT IN ('processed', 'skipped') AND a.outcome = 'done'
+        WHERE s.state <> 'processed' AND a.outcome = 'done'
         """,
     ),
     Check(
@@ -37,7 +37,7 @@ ONCE = (
         SELECT s.reference, 'step ' || s.name || ' (' || s.direction
             || ') is processed, but no attempt says that it was done'
         FROM audit_step s
-        WHERE s.state = 'processed' AND NOT EXISTS (
+        WHERE s.state = 'processed' AND NOT s.by_hand AND NOT EXISTS (
             SELECT 1 FROM audit_attempt a WHERE a.step_id = s.id AND a.outcome = 'done')
         """,
     ),
@@ -100,7 +100,7 @@ ORDER = (
             || e.kind || '), which was never sent out'
         FROM audit_effect e
         JOIN audit_step s ON s.task = e.task AND s.name = e.step AND s.direction = e.direction
-        WHERE e.kind <> 'none' AND s.attempt = 0 AND s.state <> 'skipped' AND NOT s.in_doubt
+        WHERE e.kind <> 'none' AND s.attempt = 0 AND NOT s.by_hand AND NOT s.in_doubt
         """,
     ),
 )

@@ -13,7 +13,7 @@ COMPENSATION = (
         FROM audit_step u LEFT JOIN audit_step d
             ON d.task = u.task AND d.name = u.name AND d.direction = 'do'
         WHERE u.direction = 'undo' AND (d.id IS NULL OR (u.attempt > 0
-            AND ((d.attempt = 0 AND d.state <> 'skipped')
+            AND ((d.attempt = 0 AND NOT d.by_hand)
                  OR (d.state = 'cancelled' AND d.outcome <> 'absent'
                     AND NOT EXISTS (SELECT FROM audit_event e
                         WHERE e.task_id = u.task AND e.step_id = d.id AND e.kind = 'late')))))
@@ -42,7 +42,7 @@ COMPENSATION = (
             ON p.task = u.task AND p.direction = 'undo' AND p.name = a.name
         LEFT JOIN audit_attempt f ON f.step_id = u.id AND f.number = 1
         WHERE u.direction = 'undo' AND u.attempt > 0
-          AND (p.id IS NULL OR p.state NOT IN ('processed', 'skipped', 'cancelled')
+          AND (p.id IS NULL OR p.state NOT IN ('processed', 'cancelled')
                OR {ended_after("p.ended_at", "coalesce(f.dispatched_at, u.dispatched_at)", ENDED_LATER)})
         """,  # noqa: S608 - a condition of our own
     ),
@@ -55,8 +55,8 @@ COMPENSATION = (
         FROM audit_step d LEFT JOIN audit_step u
             ON u.task = d.task AND u.name = d.name AND u.direction = 'undo'
         WHERE d.direction = 'do' AND d.task_state = 'undone' AND d.undo_action <> ''
-          AND d.state IN ('processed', 'skipped')
-          AND (u.id IS NULL OR u.state NOT IN ('processed', 'skipped'))
+          AND d.state = 'processed'
+          AND (u.id IS NULL OR u.state <> 'processed')
         """,
     ),
     Check(

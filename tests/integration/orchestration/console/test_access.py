@@ -193,7 +193,7 @@ TABLE = {
         post="operator",
         args=of_step,
         data=lambda _: {**WHY, "payload": '{"id": "1"}'},
-        after="skipped",
+        after="processed",
     ),
     "hold": Route(get="operator", post="operator", query="?agent=greeter", data=lambda _: WHY),
     "release": Route(

@@ -178,7 +178,7 @@ def test_step_done_by_hand_passes_its_result_on():
     assert page(client.get(of("by_hand", step))).only("#d-request")
     assert by_hand(client, step).status_code == 303
     step.refresh_from_db()
-    assert (step.process_state, step.result) == ("skipped", {"id": "g9"})
+    assert (step.process_state, step.result) == ("processed", {"id": "g9"})
     assert states(task)["again"] == "pending"
     assert step_of(task, "again").request["heard"] == "g9"
     assert not Alert.objects.filter(closed_at=None).exists()

@@ -76,7 +76,7 @@ def test_done_by_hand_continues_with_the_entered_result():
     tasks("done", step.id, "--reason", "by phone", "--result", '{"id": "by-hand"}')
     (request,) = claimed()
     assert request.payload["heard"] == "by-hand"
-    assert step_of(step.task).process_state == "skipped"
+    assert step_of(step.task).process_state == "processed"
 
 
 @pytest.mark.parametrize(

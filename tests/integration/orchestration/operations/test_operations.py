@@ -492,7 +492,7 @@ class TestOtherActs:
         advance(operation)
         assert ended(operation) == ("ended", "2 marked as done")
         assert set(Step.objects.filter(name="hello").values_list("process_state", flat=True)) == {
-            "skipped"
+            "processed"
         }
 
 

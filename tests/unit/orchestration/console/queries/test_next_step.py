@@ -115,7 +115,8 @@ def text_of(outlook: NextStep) -> str:
         (step("processed"), {}, "done"),
         (step("error"), {}, "waiting for an operator"),
         (step("error", resolve_by=SOON), {}, "waiting for a fix; the task will be undone …"),
-        (step("skipped"), {}, "done by hand"),
+        (step("skipped"), {}, "not needed"),
+        (step("processed", done_by="ann"), {}, "done by hand by ann"),
         (step("cancelled"), {}, "cancelled by the undo of the task"),
     ],
 )
