@@ -60,23 +60,23 @@ from .models.application import Delivery
 from .models.inbox import StatusKind
 from .models.request import RequestedAct
 from .payloads.money import format_money
-from .payloads.placeholders import field, key, loaded, result
+from .payloads.placeholders import done, field, first, key, loaded, not_, passed, result
 from .people.roles import give
 from .states import Direction, Health, StepState, TaskState
 from .transitions.amendments import NOTHING, Amendment
-from .workflow import Accepted, AskedChange, Found, Refused, Step, Submitted, Workflow
+from .workflows.step import Step
+from .workflows.workflow import Accepted, AskedChange, Found, Refused, Submitted, Workflow
 
 __all__ = [
-    "LATELY", "NOW", "READ_STATUS", "Accepted", "Agent", "Amendment", "AskedChange", "Call",
-    "Caller", "CappedPaginator", "Check", "Delivery", "Direction", "Duty", "ExternalView", "Fault",
-    "Found", "Health", "HttpAgent", "Invalid", "LedgerEntry", "Part", "PolicyValues", "Posting",
-    "Progress", "Refusal", "Refused", "Rejected", "Scope", "Status", "StatusKind", "Step",
-    "StepProgress", "StepState", "Submitted", "Sweep", "TaskState", "Transient", "Unknown",
-    "Violation", "Workflow", "acknowledge", "action", "authenticate", "ensure_application", "field",
-    "format_money", "give", "is_busy", "is_unavailable", "keep_tasks", "key", "loaded", "post",
-    "progress", "receive_status", "register", "register_audit", "register_duty",
-    "register_external_view", "register_scope", "request_resubmit", "request_undo", "result",
-    "status_messages", "submit",
+    "LATELY", "NOW", "READ_STATUS", "Accepted", "Agent", "Amendment", "AskedChange", "Call", "Caller",
+    "CappedPaginator", "Check", "Delivery", "Direction", "Duty", "ExternalView", "Fault", "Found", "Health",
+    "HttpAgent", "Invalid", "LedgerEntry", "Part", "PolicyValues", "Posting", "Progress", "Refusal",
+    "Refused", "Rejected", "Scope", "Status", "StatusKind", "Step", "StepProgress", "StepState", "Submitted",
+    "Sweep", "TaskState", "Transient", "Unknown", "Violation", "Workflow", "acknowledge", "action",
+    "authenticate", "done", "ensure_application", "field", "first", "format_money", "give", "is_busy",
+    "is_unavailable", "keep_tasks", "key", "loaded", "not_", "passed", "post", "progress", "receive_status",
+    "register", "register_audit", "register_duty", "register_external_view", "register_scope",
+    "request_resubmit", "request_undo", "result", "status_messages", "submit",
 ]  # fmt: skip
 
 

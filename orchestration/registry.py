@@ -8,7 +8,8 @@ import difflib
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from .workflow import Compute, Workflow
+from .workflows.step import Compute
+from .workflows.workflow import Workflow
 
 if TYPE_CHECKING:
     from .agents.base import Agent

@@ -29,7 +29,7 @@ from .models.fields import DatabaseNow, Unreadable, read_json
 from .models.inbox import SUBMISSIONS
 from .tracing import spans, switch
 from .transitions.create import NewTask, create
-from .workflow import Refused, Submitted, Workflow
+from .workflows.workflow import Refused, Submitted, Workflow
 
 # The lines and the order of each: fresh submissions, those of them that have waited long, and retries.
 LONG_AGO = DatabaseNow() - timedelta(seconds=conf.AGED_AFTER_S)

@@ -32,7 +32,7 @@ from .states import Direction
 from .transitions.amendments import Amendment
 from .transitions.resubmit import resubmit
 from .transitions.undo import undo
-from .workflow import Accepted, AskedChange, Refused, Workflow
+from .workflows.workflow import Accepted, AskedChange, Refused, Workflow
 
 # As many tries have found no worker with the workflow, for some two minutes, when it counts as gone and not
 # as one that a deploy has not brought yet: then there is no code of the application to call.

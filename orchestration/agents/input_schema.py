@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from .. import registry
-from ..payloads.placeholders import MARK
-from ..workflow import Workflow
+from ..payloads.placeholders import FIRST, MARK
+from ..workflows.workflow import Workflow
 
 MONEY: Mapping[str, Any] = {
     "properties": {"amount": {"type": "integer"}, "currency": {"type": "string"}}
@@ -45,6 +45,7 @@ def _fields(workflow: Workflow) -> Iterator[Field]:
             accepts = actions[name].accepts if name in actions else None
             yield from _taken(request, accepts or {})
         yield from _taken(step.charges, MONEY)
+        yield from _taken(step.when, {})
 
 
 def _taken(template: Any, schema: Mapping[str, Any]) -> Iterator[Field]:
@@ -53,6 +54,8 @@ def _taken(template: Any, schema: Mapping[str, Any]) -> Iterator[Field]:
         items = schema.get("items")
         for part in parts:
             yield from _taken(part, items if isinstance(items, Mapping) else {})
+    elif template.keys() == {FIRST}:
+        return  # it has another value where the input has none
     elif template.keys() == {MARK}:
         origin, *path = template[MARK]
         if not origin and path:

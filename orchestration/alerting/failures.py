@@ -11,7 +11,7 @@ from ..database import sql
 from ..database.lane import Chance, Failure, Lane, Problem
 from ..models.alert import Severity
 from ..tracing.subject import about_reference
-from ..workflow import Refused
+from ..workflows.workflow import Refused
 from . import alerts
 from .alerts import AlertReport
 

@@ -11,7 +11,7 @@ from .. import registry
 from ..database import sql
 from ..models import Event, Task
 from ..models.history import EventKind
-from ..workflow import Workflow
+from ..workflows.workflow import Workflow
 from .submissions import Posting, post
 
 REFERENCE = re.compile("(hand|again)-[0-9a-f]{32}")

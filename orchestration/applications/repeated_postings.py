@@ -14,7 +14,7 @@ from ..database import sql
 from ..models import RemovedTask, Submission, Task
 from ..models.fields import read_json
 from ..models.retention import ContentHash, RemovalKey, content_hash
-from ..workflow import Refused
+from ..workflows.workflow import Refused
 
 HASHES = f"""
 SELECT {content_hash("data")}::text

@@ -25,7 +25,7 @@ from ..messaging import queues
 from ..models import StatusMessage, Task, TaskRequest
 from ..models.inbox import STATUSES, StatusKind
 from ..tracing import spans, switch
-from ..workflow import Refused
+from ..workflows.workflow import Refused
 from . import owner_updates
 from .outbox import StatusUpdate
 from .task_status import Progress

@@ -184,7 +184,9 @@ def set_aside(workflow: str, reference: str) -> SetAsideReason | None:
     return SetAsideReason[rows[0][0]] if rows else None
 
 
-VIEWED = {name: RENAMED.get(name, name) for name in StepView.__struct_fields__}
+VIEWED = {
+    name: RENAMED.get(name, name) for name in StepView.__struct_fields__ if name != "flow"
+}  # what a plan needs
 PROGRESSED = {name: RENAMED.get(name, name) for name in StepProgress.__dataclass_fields__}
 STEP_COLUMNS = ["id", *sorted({*VIEWED.values(), *PROGRESSED.values()} - {"id"})]
 READ: dict[str, Callable[[Any], Any]] = {

@@ -26,7 +26,7 @@ from orchestration.payloads.placeholders import KEYS, Unresolved, resolve
 from orchestration.states import Direction
 from orchestration.transitions.restored import doubt, resume
 from orchestration.transitions.undo import undo
-from orchestration.workflow import UNDECLARED, Step
+from orchestration.workflows.step import UNDECLARED, Step
 
 logger = logging.getLogger(__name__)
 Item = TypeVar("Item")

@@ -14,12 +14,8 @@ from ..states import Direction, Outcome, StepState
 from .progress import StepPlan, StepView
 from .readiness import build, needs_result
 
-UNUSED = (
-    StepState.WAITING,
-    StepState.SKIPPED,
-    StepState.CANCELLED,
-)  # not sent, or nothing was done
-NEVER_DONE = (StepState.SKIPPED, StepState.CANCELLED)  # as far as is known
+UNUSED = (StepState.WAITING, StepState.CANCELLED)  # undo steps that were not sent
+GIVEN_UP = (StepState.SKIPPED, StepState.CANCELLED)  # nothing was done, as far as is known
 GOES_ON = (StepState.PENDING, StepState.PROCESSING, StepState.ERROR)
 SENT = (StepState.PENDING, StepState.PROCESSING, StepState.PROCESSED, StepState.ERROR)
 
@@ -67,7 +63,6 @@ def plan(steps: Collection[StepView]) -> UndoPlan:
                 action=step.undo_action,
                 after=sorted(undone & _followers(step.name, does)),
                 request=step.undo_request or {},
-                ready=False,
                 direction=Direction.UNDO,
                 loads=loads_of(step.undo_request),
             )
@@ -126,7 +121,7 @@ def late_effect(
 ) -> LateEffect | None:
     """Return the late effect of a step under a generation of its key, if no task state accounts for it.
 
-    Without a result it only may have happened. Its undo can be sent if the step was cancelled or skipped, its
+    Without a result it only may have happened. Its undo can be sent if the step was cancelled, its
     task is being undone, or was, and the one undo of the step was not sent yet.
     """
     done = step.altered(result=result, generation=generation)
@@ -136,7 +131,7 @@ def late_effect(
     if not _is_uncounted(step, done, undo, request):
         return None
     spent = undo is not None and undo.state not in UNUSED
-    if step.state not in NEVER_DONE or not undoing or spent:
+    if step.state != StepState.CANCELLED or not undoing or spent:
         request = None
     return LateEffect(done=done, undo=undo, request=request)
 
@@ -174,7 +169,7 @@ def _is_uncounted(
         and _agree(request, undo.request)
     ):
         return False  # taken back with what it was sent for
-    if done.generation != step.generation or step.state in NEVER_DONE:
+    if done.generation != step.generation or step.state in GIVEN_UP:
         return True
     if step.state == StepState.PROCESSED:
         # the same result is a repeat, or what a person typed in; another is of another effect

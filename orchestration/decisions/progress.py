@@ -17,6 +17,7 @@ from ..states import (
     StepState,
     TaskState,
 )
+from .flow import Flow
 
 
 class Refusal(Enum):
@@ -87,6 +88,7 @@ class StepView(Struct, frozen=True, gc=False):
     alert_id: int | None = None
     patience: Mapping[str, Any] | None = None
     done_by: str = ""
+    flow: Flow | None = None
 
     @property
     def dispatch(self) -> int:
@@ -106,20 +108,21 @@ RENAMED = {"state": "process_state", "task": "task_id"}  # columns not called as
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StepPlan:
-    """A step to be: ready at once, with its request built, or waiting with a template."""
+    """A step to be: pending, with its request built, waiting with a template, or skipped."""
 
     name: str
     agent: str
     action: str
     after: Sequence[str]
     request: Mapping[str, Any]
-    ready: bool
+    state: StepState = StepState.WAITING
     direction: str = Direction.DO
     undo_action: str = ""
     undo_request: Mapping[str, Any] | None = None
     irreversible: str = ""
     charges: Mapping[str, Any] | None = None
     loads: Loads = ()
+    flow: Flow | None = None
 
 
 def refuse_reply(
@@ -157,7 +160,8 @@ def after_reply(
 ) -> StepView:
     """Return the step as it is once a reply to its attempt is recorded.
 
-    What is neither done nor refused stays processing, unlocked, for the supervisor to count. While
+    A refusal that its workflow passes over has the step skipped, unless it may have been done. What is
+    neither done nor refused stays processing, unlocked, for the supervisor to count. While
     its task is being undone, a step that had no effect is cancelled. `in_doubt` is what the
     reply says of it, if anything.
     """
@@ -165,6 +169,8 @@ def after_reply(
     state, unwanted = step.state, undoing and step.direction == Direction.DO
     if outcome == Outcome.DONE:
         state = StepState.PROCESSED
+    elif _is_passed(step, outcome, code, doubt=doubt, undoing=undoing):
+        state = StepState.SKIPPED
     elif unwanted and not doubt and outcome in {Outcome.REJECTED, Outcome.ABSENT}:
         state = StepState.CANCELLED
     elif outcome == Outcome.REJECTED:
@@ -173,6 +179,12 @@ def after_reply(
     return step.altered(
         locked_by=None, outcome=outcome, in_doubt=doubt, state=state, result=stored, error_code=code
     )
+
+
+def _is_passed(step: StepView, outcome: str, code: str, *, doubt: bool, undoing: bool) -> bool:
+    """Return whether a task goes on without a step that was refused."""
+    refused = outcome == Outcome.REJECTED and not doubt and not undoing
+    return refused and step.flow is not None and step.flow.passes(code)
 
 
 def outcome_of_repeat(outcome: str) -> str:
@@ -211,7 +223,7 @@ def waits_until(step: StepView, now: datetime) -> str | None:
     return until if datetime.fromisoformat(until) > now else None
 
 
-def task_state(current: str, steps: Iterable[StepView], *, undoing: bool) -> TaskState:
+def task_state(current: str, steps: Iterable[StepView | StepPlan], *, undoing: bool) -> TaskState:
     """Return the state of a task with these steps; every workflow has a step."""
     states = {step.state for step in steps}
     if StepState.ERROR in states:

@@ -1,12 +1,13 @@
 """Which waiting steps of a task may start now, and with which requests: pure decisions."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from ..payloads.keys import step_key
 from ..payloads.limits import why_not_sent
-from ..payloads.placeholders import KEYS, Unresolved, placeholders, resolve
+from ..payloads.placeholders import CODES, KEYS, Unresolved, placeholders, resolve
 from ..states import ENDED_STEP_STATES, Direction, Outcome, StepState
 from .progress import StepView
 
@@ -33,69 +34,104 @@ class Unbuildable:
     code: str = "request_not_built"
 
 
-def release(
-    steps: Collection[StepView], data: Mapping[str, Any], *, undoing: bool
-) -> tuple[list[Released], list[Unbuildable], list[int]]:
+@dataclass(kw_only=True, slots=True)
+class Follows:
+    """What follows for the waiting steps of a task: steps to start, those that fail, and ids of others.
+
+    `needless` are undo steps of what was never done; `skipped` are steps whose condition does not hold.
+    """
+
+    released: list[Released] = field(default_factory=list)
+    broken: list[Unbuildable] = field(default_factory=list)
+    needless: list[int] = field(default_factory=list)
+    skipped: list[int] = field(default_factory=list)
+
+
+def release(steps: Collection[StepView], data: Mapping[str, Any], *, undoing: bool) -> Follows:
     """Return what follows for the waiting steps of a task.
 
-    That is: those that may now start, with their requests; those whose request cannot be built; and
-    the ids of undo steps that are not needed, as nothing was done. While the task is being undone
+    A step starts, or is skipped, once all that it comes after has ended. While the task is being undone
     an undo step starts once its own step and all that come after it are settled, and those of them that
     can be are undone. Of other steps only one that is in doubt does (its effect showed after a restore),
     to be settled.
     """
-    direction = Direction.UNDO if undoing else Direction.DO
     does = {step.name: step for step in steps if step.direction == Direction.DO}
-    waiting = {
-        step.name: step
-        for step in steps
-        if step.state == StepState.WAITING and step.direction == direction
-    }
-    needless = []
+    follows = Follows()
+    known = _Known(steps)
     if undoing:
-        needless = [step for name, step in waiting.items() if _needless(does[name], step)]
-        for step in needless:
-            del waiting[step.name]
-    ended = {step.name for step in needless}.union(
-        step.name
-        for step in steps
-        if step.direction == direction and step.state in ENDED_STEP_STATES
-    )
-    unsettled = _unsettled(does) if undoing else set[str]()
-    released: list[Released] = []
-    broken: list[Unbuildable] = []
-    for step in (
-        candidate for candidate in does.values() if undoing and _waits_to_be_settled(candidate)
-    ):
-        if all(does[name].state in ENDED_STEP_STATES for name in step.after):
-            _start(step, steps, data, released, broken)
-    for step in waiting.values():
-        if step.name in unsettled or not all(name in ended for name in step.after):
-            continue
-        if undoing and needs_person(does[step.name], step.request):
-            broken.append(Unbuildable(id=step.id, reason=BY_HAND, code="done_by_hand"))
-            continue
-        _start(step, steps, data, released, broken)
-    return released, broken, [step.id for step in needless]
-
-
-def _start(
-    step: StepView,
-    steps: Collection[StepView],
-    data: Mapping[str, Any],
-    released: list[Released],
-    broken: list[Unbuildable],
-) -> None:
-    """Add a step whose time has come to those released, or to those whose request cannot be built."""
-    try:
-        request = resolve(step.request, data, _known(steps))
-    except Unresolved as error:
-        broken.append(Unbuildable(id=step.id, reason=str(error)))
-        return
-    if reason := why_not_sent(request):
-        broken.append(Unbuildable(id=step.id, reason=f"the request cannot be sent: {reason}"))
+        waiting, ended = _to_undo(steps, does, follows)
+        for step in filter(_waits_to_be_settled, does.values()):
+            if all(does[name].state in ENDED_STEP_STATES for name in step.after):
+                _start(step, data, known, follows)
     else:
-        released.append(Released(id=step.id, request=request))
+        waiting = {name: step for name, step in does.items() if step.state == StepState.WAITING}
+        ended = {name for name, step in does.items() if step.state in ENDED_STEP_STATES}
+    while due := [step for step in waiting.values() if ended.issuperset(step.after)]:
+        before = len(ended)
+        for step in due:
+            del waiting[step.name]
+            if undoing and needs_person(does[step.name], step.request):
+                follows.broken.append(Unbuildable(id=step.id, reason=BY_HAND, code="done_by_hand"))
+            elif not _start(step, data, known, follows):
+                ended.add(step.name)
+        if len(ended) == before:
+            break  # none was skipped, so none has come within reach
+    return follows
+
+
+def _to_undo(
+    steps: Collection[StepView], does: Mapping[str, StepView], follows: Follows
+) -> tuple[dict[str, StepView], set[str]]:
+    """Return the undo steps that may wait for others only, and the names of those that have ended."""
+    undos = {step.name: step for step in steps if step.direction == Direction.UNDO}
+    unsettled = _unsettled(does)
+    waiting, ended = {}, set()
+    for name, step in undos.items():
+        if step.state in ENDED_STEP_STATES:
+            ended.add(name)
+        elif step.state == StepState.WAITING and _needless(does[name], step):
+            ended.add(name)
+            follows.needless.append(step.id)
+        elif step.state == StepState.WAITING and name not in unsettled:
+            waiting[name] = step
+    return waiting, ended
+
+
+def _start(step: StepView, data: Mapping[str, Any], known: "_Known", follows: Follows) -> bool:
+    """Have a step whose time has come start, or fail; return False for one that is skipped."""
+    try:
+        if not _is_needed(step, data, known):
+            follows.skipped.append(step.id)
+            return False
+        request = resolve(step.request, data, known.results)
+    except Unresolved as error:
+        follows.broken.append(Unbuildable(id=step.id, reason=str(error)))
+        return True
+    if reason := why_not_sent(request):
+        text = f"the request cannot be sent: {reason}"
+        follows.broken.append(Unbuildable(id=step.id, reason=text))
+    else:
+        follows.released.append(Released(id=step.id, request=request))
+    return True
+
+
+def _is_needed(step: StepView, data: Mapping[str, Any], known: "_Known") -> bool:
+    """Return whether the condition of a step holds, if it has one; what may have been done is needed."""
+    if step.flow is None or step.in_doubt:
+        return True
+    return bool(resolve(step.flow.when, data, known.results))
+
+
+class _Known:
+    """What templates may take of a task's steps, put together when the first of them is filled in."""
+
+    def __init__(self, steps: Collection[StepView]) -> None:
+        self._steps = steps
+
+    @cached_property
+    def results(self) -> dict[str, Any]:
+        """Results of steps that are done, codes of those that were passed over, and keys of all."""
+        return _known(self._steps)
 
 
 def _waits_to_be_settled(step: StepView) -> bool:
@@ -139,6 +175,11 @@ def _known(steps: Collection[StepView]) -> dict[str, Any]:
     task = str(does[0].task)  # once: it takes as long as all the rest
     results[KEYS] = {
         step.name: step_key(task, step.name, step.direction, step.generation) for step in does
+    }
+    results[CODES] = {
+        step.name: step.error_code
+        for step in does
+        if step.state == StepState.SKIPPED and step.outcome == Outcome.REJECTED
     }
     return results
 

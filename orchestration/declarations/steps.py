@@ -8,8 +8,8 @@ from ..agents.base import Agent
 from ..payloads.typed import schema, types_of
 from ..registry import suggest
 from ..states import LOCAL
-from ..workflow import UNDECLARED, Step
-from . import templates
+from ..workflows.step import UNDECLARED, Step
+from . import conditions, templates
 from .problem import Problem, shown
 
 HOW_TO_UNDO = (
@@ -43,6 +43,7 @@ def malformed(step: Any) -> Iterable[Problem]:
             continue
         for problem in templates.not_data(template):
             yield problem._replace(text=f"its {name} {problem.text}")
+    yield from conditions.malformed(step)
 
 
 def _not_names(step: Any) -> Iterable[Problem]:
@@ -112,8 +113,9 @@ def returned(step: Step, agents: Mapping[str, type[Agent]]) -> Mapping[str, Any]
 
 def results(step: Step, schemas: Mapping[str, Mapping[str, Any] | None]) -> Iterable[Problem]:
     """Yield what a step takes of results that do not have it."""
-    for template in (step.request, step.undo_request):
+    for template in (step.request, step.undo_request, step.when):
         yield from templates.of_results(template, schemas)
+    yield from conditions.of_results(step, schemas)
 
 
 def _no_agent(name: str, agents: Mapping[str, type[Agent]]) -> Problem:

@@ -3,9 +3,10 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ..payloads.placeholders import KEYS, LOADED, MARK, loads_of, placeholders
+from ..payloads.placeholders import FIRST, KEYS, LOADED, MARK, loads_of, placeholders
 from ..registry import suggest
-from ..workflow import Step, Workflow
+from ..workflows.step import Step
+from ..workflows.workflow import Workflow
 from .problem import Problem, shown
 
 A_TEMPLATE = (
@@ -20,6 +21,11 @@ def not_data(template: Any) -> Iterable[Problem]:
     if not isinstance(template, Mapping):
         yield Problem("E001", f"is {shown(template)}, not a dict", A_TEMPLATE)
         return
+    yield from not_json(template)
+
+
+def not_json(template: Any) -> Iterable[Problem]:
+    """Yield what of a template is not JSON."""
     for where, value in _strange(template, ()):
         at = f" at {'.'.join(where)!r}" if where else ""
         yield Problem("E001", f"has{at} {shown(value)}, which is not JSON", A_TEMPLATE)
@@ -79,30 +85,40 @@ def of_card(workflow: Workflow) -> Iterable[Problem]:
 
 def of_input(workflow: Workflow) -> Iterable[Problem]:
     """Yield what its tasks take that they are not given."""
-    for path in workflow.fields:
-        if path and path[0] in workflow.private:
-            yield Problem(
-                "E001",
-                f"a template takes {path[0]!r}, which is private: tasks are made without it",
-            )
+    taken = {
+        path[0]
+        for template in workflow.templates
+        for origin, *path in placeholders(template)
+        if not origin and path and path[0] in workflow.private
+    }
+    for name in sorted(taken):
+        yield Problem(
+            "E001", f"a template takes {name!r}, which is private: tasks are made without it"
+        )
     templates = (
         template for step in workflow.steps for template in (step.request, step.undo_request)
     )
     loads = [load for template in templates for load in loads_of(template)]
     if loads and workflow.load is None:
         yield Problem("E001", "its steps take what is loaded, and it has no `load`")
+    if any(FIRST in where for where, _ in loads):
+        yield Problem(
+            "E001", "first(…) takes what is loaded, which is known only as a request is sent"
+        )
     if any(not where for where, _ in loads):
         yield Problem("E001", "a request is loaded as a whole: name its fields")
 
 
 def of_step(step: Step, before: set[str]) -> Iterable[Problem]:
     """Yield what the step's templates take that need not be there."""
-    known = {"request": before, "undo_request": before | {step.name}, "charges": set[str]()}
+    known = {
+        "request": before, "undo_request": before | {step.name}, "charges": set[str](), "when": before,
+    }  # fmt: skip
     for name, there in known.items():
         for origin, *path in placeholders(getattr(step, name)):
             other = path[0] if origin == KEYS else origin
             if origin == LOADED:
-                if name == "charges" or step.compute:
+                if name in {"charges", "when"} or step.compute:
                     yield Problem("E001", f"its {name} takes what is loaded, and is never sent")
             elif other and other not in there:
                 what = "key" if origin == KEYS else "result"

@@ -6,8 +6,9 @@ from typing import Any
 
 from ..agents.base import Agent
 from ..registry import suggest
-from ..workflow import Step, Workflow
-from . import steps, templates
+from ..workflows.step import Step
+from ..workflows.workflow import Workflow
+from . import conditions, steps, templates
 from .problem import Problem, in_name, shown
 
 
@@ -83,6 +84,9 @@ def _unavailable(workflow: Workflow) -> Iterable[Problem]:
         before[name] = order[name].union(*(before[other] for other in order[name]))
     yield from templates.of_card(workflow)
     yield from templates.of_input(workflow)
+    known = {step.name: step for step in workflow.steps}
     for step in workflow.steps:
         for problem in templates.of_step(step, before[step.name]):
+            yield problem.of(steps.named(step))
+        for problem in conditions.taken(step, known, before):
             yield problem.of(steps.named(step))

@@ -8,7 +8,8 @@ from django_tasks import task_backends
 
 from .. import registry
 from ..payloads.placeholders import field
-from ..workflow import Step, Workflow
+from ..workflows.step import Step
+from ..workflows.workflow import Workflow
 from .agent import FunctionAgent
 from .backend import WorkflowBackend
 from .function_task import DECLARED, PREFIX

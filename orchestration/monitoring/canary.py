@@ -18,7 +18,8 @@ from ..models import Gate, Hold, Lease
 from ..models.fields import DatabaseNow
 from ..models.hold import HoldCause, Scope
 from ..states import GateState, StepState
-from ..workflow import Step, Workflow
+from ..workflows.step import Step
+from ..workflows.workflow import Workflow
 from . import monitors
 
 WORKFLOW = "canary"

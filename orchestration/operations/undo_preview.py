@@ -22,7 +22,7 @@ def undo_preview(task_id: UUID) -> dict[str, Any] | None:
     """
     if not Task.objects.filter(id=task_id).exists():
         return None
-    columns = [RENAMED.get(name, name) for name in StepView.__struct_fields__]
+    columns = [RENAMED.get(name, name) for name in StepView.__struct_fields__ if name != "flow"]
     rows = Step.objects.filter(task=task_id).order_by("id")
     views = [StepView(*row) for row in rows.values_list(*columns)]
     charges = dict(rows.filter(direction=Direction.DO).values_list("name", "charges"))

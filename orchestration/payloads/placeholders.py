@@ -1,16 +1,22 @@
-"""Placeholders in the templates of requests: what they stand for, and how they are filled in.
+"""Placeholders in templates: what they stand for, and how they are filled in.
 
 A template is plain JSON in which a placeholder stands where a value of the task's input, of an earlier
-step's result, or of what the workflow loads belongs. It is stored with its step.
+step's result, or of what the workflow loads belongs. It is stored with its step. A placeholder is an object
+with one key: `$from` names a value, the other ones are made of placeholders, or say how a step ended.
 """
 
 import difflib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-MARK = "$from"  # the one key of a stored placeholder: {"$from": ["step or empty", "name", …]}
+MARK = "$from"  # {"$from": ["step or empty", "name", …]}
+FIRST = "$first"  # {"$first": [template, …]}
+NOT = "$not"  # {"$not": template}
+PASSED = "$passed"  # {"$passed": ["step", "code", …]}
+DONE = "$done"  # {"$done": ["step"]}
 KEYS = "$key"  # stands for a step in a placeholder: the keys of all steps, by name
 LOADED = "$loaded"  # as well: what the workflow loads when the request is sent
+CODES = "$codes"  # among the results: of the steps that were passed over, why, by name
 
 # Where in a request a loaded value belongs, and the path of it in what is loaded.
 Load = tuple[tuple[str | int, ...], tuple[str, ...]]
@@ -21,22 +27,65 @@ class Unresolved(LookupError):
     """A template names a value that is not there; its text says which."""
 
 
-def field(*path: str) -> dict[str, Any]:
-    """Stand for the value at `path` of the task's input.
+REQUIRED: Any = object()
+
+
+def field(*path: str, default: Any = REQUIRED) -> dict[str, Any]:
+    """Stand for the value at `path` of the task's input; without a `default` the input has to have it.
 
     >>> Step(name="hello", agent="greeter", action="greet", undo=None,
     ...      request={"to": field("guest", "name")}).request
     {'to': {'$from': ['', 'guest', 'name']}}
     """
-    return {MARK: ["", *path]}
+    return _or({MARK: ["", *path]}, default)
 
 
-def result(step: str, *path: str) -> dict[str, Any]:
+def result(step: str, *path: str, default: Any = REQUIRED) -> dict[str, Any]:
     """Stand for the value at `path` of the result of `step`; without a path, the whole result.
+
+    A step that may be skipped need not have one: then `default` stands there.
 
     >>> again = {"to": field("name"), "room": result("book", "room", "number")}
     """
-    return {MARK: [step, *path]}
+    return _or({MARK: [step, *path]}, default)
+
+
+def first(*templates: Any) -> dict[str, Any]:
+    """Stand for the first of `templates` that has a value.
+
+    >>> letter = {"parcel": first(result("ship_a", "tracking"), result("ship_b", "tracking"), "none")}
+    """
+    return {FIRST: list(templates)}
+
+
+def not_(template: Any) -> dict[str, Any]:
+    """Stand for true where `template` is false, empty, 0 or null, and for false otherwise.
+
+    >>> wrap = Step(name="wrap", agent="greeter", action="greet", undo=None, when=not_(field("digital")))
+    """
+    return {NOT: template}
+
+
+def passed(step: str, *codes: str) -> dict[str, Any]:
+    """Stand for whether `step` was refused, with one of `codes` if any are named, and passed over.
+
+    >>> other = Step(name="ship_b", agent="hotel", action="book", after=["ship_a"], undo=None,
+    ...              when=passed("ship_a", "address_not_served"))
+    """
+    return {PASSED: [step, *codes]}
+
+
+def done(step: str) -> dict[str, Any]:
+    """Stand for whether `step` is processed by now: not while it runs, and not if it was skipped.
+
+    >>> track = Step(name="track", agent="hotel", action="book", after=["ship_a"], undo=None,
+    ...              when=done("ship_a"))
+    """
+    return {DONE: [step]}
+
+
+def _or(template: dict[str, Any], default: Any) -> dict[str, Any]:
+    return template if default is REQUIRED else first(template, default)
 
 
 def key(step: str) -> dict[str, Any]:
@@ -63,11 +112,16 @@ def loaded(*path: str) -> dict[str, Any]:
 def resolve(template: Any, data: Mapping[str, Any], results: Mapping[str, Any]) -> Any:
     """Return `template` with each placeholder replaced; raise `Unresolved` for one that has no value.
 
-    What is loaded when the request is sent is None until then.
+    `results` are of the steps that are done; under CODES it may have those that were passed over. What is
+    loaded when the request is sent is None until then.
     """
     if isinstance(template, Mapping):
-        if template.keys() == {MARK}:
-            return _look_up(template[MARK], data, results)
+        if len(template) == 1:
+            ((name, content),) = template.items()
+            if name == MARK:
+                return _look_up(content, data, results)
+            if name in OPERATIONS:
+                return OPERATIONS[name](content, data, results)
         return {name: resolve(value, data, results) for name, value in template.items()}
     if isinstance(template, list):
         return [resolve(value, data, results) for value in template]
@@ -86,11 +140,62 @@ def placeholders(template: Any) -> Iterable[Sequence[str]]:
             yield from placeholders(value)
 
 
+def required(template: Any) -> Iterable[Sequence[str]]:
+    """Yield the path of each placeholder that has to have a value: not of those in `first`."""
+    if isinstance(template, Mapping):
+        if template.keys() == {FIRST}:
+            return
+        if template.keys() == {MARK}:
+            yield template[MARK]
+            return
+        template = list(template.values())
+    if isinstance(template, list):
+        for value in template:
+            yield from required(value)
+
+
+def ends(template: Any) -> Iterable[tuple[str, str]]:
+    """Yield the steps whose ends a template asks for, each as (PASSED or DONE, the step's name)."""
+    if isinstance(template, Mapping):
+        for name in {PASSED, DONE} & template.keys():
+            yield name, template[name][0]
+        template = list(template.values())
+    if isinstance(template, list):
+        for value in template:
+            yield from ends(value)
+
+
+def _first(templates: Any, data: Mapping[str, Any], results: Mapping[str, Any]) -> Any:
+    missing = ""
+    for template in templates:
+        try:
+            return resolve(template, data, results)
+        except Unresolved as error:
+            missing = missing or str(error)
+    raise Unresolved(missing)
+
+
+def _passed(content: Any, _data: Mapping[str, Any], results: Mapping[str, Any]) -> bool:
+    step, *codes = content
+    code = results.get(CODES, {}).get(step)
+    return code is not None and (not codes or code in codes)
+
+
+OPERATIONS: Mapping[str, Callable[[Any, Mapping[str, Any], Mapping[str, Any]], Any]] = {
+    FIRST: _first,
+    NOT: lambda content, data, results: not resolve(content, data, results),
+    PASSED: _passed,
+    DONE: lambda content, _data, results: content[0] in results,
+}
+
+
 def _look_up(path: Sequence[str], data: Mapping[str, Any], results: Mapping[str, Any]) -> Any:
     step, *names = path
     if step == LOADED:
         return None
-    value: Any = results.get(step) if step else data
+    if step and step not in results:
+        raise Unresolved(f"{step} has no result")
+    value: Any = results[step] if step else data
     for name in names:
         try:
             value = value[name]

@@ -122,6 +122,10 @@ class Change:
         cancelled = step.altered(state=StepState.CANCELLED, locked_by=None)
         self.move(moves.CANCELLED, cancelled, incident=None)
 
+    def skip(self, step: StepView) -> None:
+        """Have a step skipped: it is not needed."""
+        self.move(moves.SKIPPED, step.altered(state=StepState.SKIPPED))
+
     def fail(self, failure: FinalFailure) -> None:
         """Have a step go to error; one that fails without an attempt is counted by this."""
         self.final_failures.append(failure)

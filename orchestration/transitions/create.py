@@ -1,42 +1,49 @@
 """Create tasks and their steps: nothing → pending or waiting (P5, P19, P20)."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from .. import registry
 from ..applications import outbox
 from ..applications.outbox import StatusUpdate
 from ..database import clock, prepared, sql
-from ..decisions.progress import StepPlan
+from ..decisions.progress import StepPlan, StepView, task_state
+from ..decisions.readiness import release
 from ..models.fields import time_ordered_id
 from ..models.inbox import StatusKind
 from ..models.retention import content_hash
 from ..payloads.limits import why_not_sent
 from ..payloads.placeholders import resolve
-from ..workflow import UNDECLARED, Refused, Workflow
+from ..states import StepState, TaskState
+from ..workflows.step import UNDECLARED
+from ..workflows.workflow import Refused, Workflow
 from .new_steps import NewStep, inserting
+
+PENDING, WAITING = StepState.PENDING, StepState.WAITING
+RECEIVED = (StatusKind.RECEIVED,)
+ENDED_AT_ONCE = (StatusKind.RECEIVED, StatusKind.COMPLETED)  # none of its steps is needed
 
 # One statement for a whole batch, given as columns: a tenth of the processor time that the same rows take
 # as model instances, and the submission process makes more rows than any other.
 TASKS = f"""
 INSERT INTO orchestration_task (id, workflow, reference, state, priority, fairness_key, data, posted,
     reply_to, owner_application, statuses, overdue, complete_by, clock_jumps, created_at, notify_steps, label,
-    contact, value, currency)
-SELECT id, workflow, reference, 'pending', priority, fairness_key, data, {content_hash("data")}, reply_to,
+    contact, value, currency, ended_at)
+SELECT id, workflow, reference, state, priority, fairness_key, data, {content_hash("data")}, reply_to,
     owner_application, 0, false,
     clock_timestamp() + time_allowed * interval '1 second',
     (SELECT coalesce(sum(seconds), 0) FROM orchestration_clockjump), clock_timestamp(),
     EXISTS (SELECT 1 FROM orchestration_application a WHERE a.name = reply_to AND a.notify_steps),
-    label, contact, value, currency
+    label, contact, value, currency, CASE state WHEN 'processed' THEN clock_timestamp() END
 FROM unnest(%(ids)s::uuid[], %(workflows)s::text[], %(references)s::text[],
     %(priorities)s::smallint[], %(fairness_keys)s::text[], %(data)s::jsonb[], %(reply_to)s::text[],
     %(allowed)s::float8[], %(owner_applications)s::text[], %(labels)s::text[], %(contacts)s::text[],
-    %(amounts)s::bigint[], %(currencies)s::text[])
+    %(amounts)s::bigint[], %(currencies)s::text[], %(states)s::text[])
     AS t (id, workflow, reference, priority, fairness_key, data, reply_to, time_allowed,
-        owner_application, label, contact, value, currency)
+        owner_application, label, contact, value, currency, state)
 """  # noqa: S608 - put together from constants
 
 
@@ -53,6 +60,17 @@ class NewTask:
     id: UUID | None = None
 
 
+class _Planned(NamedTuple):
+    """A task to be, with its steps; none of them begins before the `earliest` time."""
+
+    id: UUID
+    item: NewTask
+    workflow: Workflow
+    earliest: datetime | None
+    steps: list[StepPlan]
+    state: TaskState
+
+
 def create(new: Sequence[NewTask], also: Sequence[prepared.Part] = ()) -> list[UUID]:
     """Record tasks with all their steps and "received" messages, in the caller's transaction.
 
@@ -60,46 +78,61 @@ def create(new: Sequence[NewTask], also: Sequence[prepared.Part] = ()) -> list[U
     `NotRegistered` for an unknown workflow and `Unresolved` for an input that lacks fields: both before
     anything is written.
     """
-    workflows = [registry.get(registry.workflows, "workflow", item.workflow) for item in new]
-    ids = [item.id or time_ordered_id() for item in new]
-    earliest = [workflow.earliest(item.data) for item, workflow in zip(new, workflows, strict=True)]
-    plans = [
-        NewStep(task, item.priority, item.fairness_key, plan, after if plan.ready else None)
-        for task, item, workflow, after in zip(ids, new, workflows, earliest, strict=True)
-        for plan in first_steps(workflow, item.data)
-    ]
-    cards = [workflow.card(item.data) for item, workflow in zip(new, workflows, strict=True)]
-    tasks = prepared.Part(
+    planned = [_plan(item) for item in new]
+    steps = [
+        NewStep(
+            task.id, task.item.priority, task.item.fairness_key, plan,
+            task.earliest if plan.state == PENDING else None,
+        )
+        for task in planned
+        for plan in task.steps
+    ]  # fmt: skip
+    prepared.run_all([_inserting(planned), *inserting(steps), *also])
+    outbox.write(
+        [
+            StatusUpdate(task=task.id, kind=kind)
+            for task in planned
+            if task.item.reply_to or task.workflow.owner_application
+            for kind in (ENDED_AT_ONCE if task.state == TaskState.PROCESSED else RECEIVED)
+        ],
+        [task.id for task in planned if task.workflow.owner_application],
+    )
+    return [task.id for task in planned]
+
+
+def _plan(item: NewTask) -> _Planned:
+    workflow = registry.get(registry.workflows, "workflow", item.workflow)
+    task = item.id or time_ordered_id()
+    steps = first_steps(workflow, item.data, task)
+    return _Planned(
+        id=task, item=item, workflow=workflow, earliest=workflow.earliest(item.data), steps=steps,
+        state=task_state(TaskState.PENDING, steps, undoing=False),
+    )  # fmt: skip
+
+
+def _inserting(planned: Sequence[_Planned]) -> prepared.Part:
+    """Return the statement that writes tasks."""
+    items = [task.item for task in planned]
+    cards = [task.workflow.card(task.item.data) for task in planned]
+    return prepared.Part(
         TASKS,
         {
-            "ids": [str(task) for task in ids],
-            "workflows": [item.workflow for item in new],
-            "references": [item.reference for item in new],
-            "priorities": [item.priority for item in new],
-            "fairness_keys": [item.fairness_key for item in new],
-            "data": sql.as_json([item.data for item in new]),
-            "reply_to": [item.reply_to for item in new],
-            "allowed": [
-                workflow.time_allowed + _delay(after)
-                for workflow, after in zip(workflows, earliest, strict=True)
-            ],
-            "owner_applications": [workflow.owner_application for workflow in workflows],
+            "ids": [str(task.id) for task in planned],
+            "workflows": [item.workflow for item in items],
+            "references": [item.reference for item in items],
+            "priorities": [item.priority for item in items],
+            "fairness_keys": [item.fairness_key for item in items],
+            "data": sql.as_json([item.data for item in items]),
+            "reply_to": [item.reply_to for item in items],
+            "allowed": [task.workflow.time_allowed + _delay(task.earliest) for task in planned],
+            "owner_applications": [task.workflow.owner_application for task in planned],
             "labels": [card.label for card in cards],
             "contacts": [card.contact for card in cards],
             "amounts": [card.amount for card in cards],
             "currencies": [card.currency for card in cards],
+            "states": [task.state.value for task in planned],
         },
     )
-    prepared.run_all([tasks, *inserting(plans), *also])
-    outbox.write(
-        [
-            StatusUpdate(task=task, kind=StatusKind.RECEIVED)
-            for task, item, workflow in zip(ids, new, workflows, strict=True)
-            if item.reply_to or workflow.owner_application
-        ],
-        [task for task, workflow in zip(ids, workflows, strict=True) if workflow.owner_application],
-    )
-    return ids
 
 
 def _delay(after: datetime | None) -> float:
@@ -107,19 +140,20 @@ def _delay(after: datetime | None) -> float:
     return 0.0 if after is None else max(0.0, after.timestamp() - clock.now())
 
 
-def first_steps(workflow: Workflow, data: Mapping[str, Any]) -> list[StepPlan]:
+def first_steps(workflow: Workflow, data: Mapping[str, Any], task: UUID) -> list[StepPlan]:
     """Return the steps of a new task; raise `Unresolved` if `data` lacks fields that it takes.
 
-    Raises `Refused` if a first request would be too large to be sent. The templates of waiting steps
+    Raises `Refused` if a first request would be too large to be sent. A first step whose condition does not
+    hold is skipped, and so may be what comes after it. The templates of waiting steps
     are kept as they are: a value of the input is put in only when the request is built, so that no
     input can pose as a placeholder.
     """
     workflow.require(data)
     plans = []
     for step in workflow.steps:
-        ready = not step.after
-        request = resolve(step.request, data, {}) if ready else step.request
-        if ready and (reason := why_not_sent(request)):
+        is_first = not step.after and not workflow.begins_conditionally
+        request = resolve(step.request, data, {}) if is_first else step.request
+        if is_first and (reason := why_not_sent(request)):
             raise Refused(f"the request of {step.name} cannot be sent: {reason}")
         undo = "" if step.undo in {None, UNDECLARED} else str(step.undo)
         plans.append(
@@ -129,12 +163,31 @@ def first_steps(workflow: Workflow, data: Mapping[str, Any]) -> list[StepPlan]:
                 action=step.action,
                 after=step.after,
                 request=request,
-                ready=ready,
+                state=PENDING if is_first else WAITING,
                 undo_action=undo,
                 undo_request=step.undo_request if undo else None,
                 irreversible=step.irreversible,
                 charges=resolve(step.charges, data, {}),
                 loads=step.loads,
+                flow=step.flow,
             )
         )
-    return plans
+    return _begun(plans, data, task) if workflow.begins_conditionally else plans
+
+
+def _begun(plans: Sequence[StepPlan], data: Mapping[str, Any], task: UUID) -> list[StepPlan]:
+    """Return the steps of a new task, some of them skipped; those that may start have their requests."""
+    views = [
+        StepView(
+            id=number, task=task, name=plan.name, agent=plan.agent, state=plan.state, after=plan.after,
+            attempt=0, locked_by=None, request=plan.request, result=None, flow=plan.flow,
+        )
+        for number, plan in enumerate(plans)
+    ]  # fmt: skip
+    follows = release(views, data, undoing=False)
+    for problem in follows.broken:
+        raise Refused(f"the request of {plans[problem.id].name} cannot be built: {problem.reason}")
+    skipped = {number: {"state": StepState.SKIPPED} for number in follows.skipped}
+    ready = {step.id: {"state": PENDING, "request": step.request} for step in follows.released}
+    changes: dict[int, dict[str, Any]] = {**skipped, **ready}
+    return [replace(plan, **changes.get(number, {})) for number, plan in enumerate(plans)]

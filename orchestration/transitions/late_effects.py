@@ -87,7 +87,7 @@ def _undo(change: Change, late: LateEffect, request: Mapping[str, Any]) -> None:
         return
     plan = StepPlan(
         name=step.name, agent=step.agent, action=step.undo_action, after=(), request=request,
-        ready=True, direction=Direction.UNDO, loads=loads_of(step.undo_request),
+        state=StepState.PENDING, direction=Direction.UNDO, loads=loads_of(step.undo_request),
     )  # fmt: skip
     change.new_steps.append(NewStep(change.id, change.priority, change.fairness_key, plan))
 

@@ -13,6 +13,7 @@ from django.db.models.lookups import IsNull
 
 from ..database import prepared, sql
 from ..database.sql import Among, Parameter, compiled
+from ..decisions.flow import Flow
 from ..decisions.progress import RENAMED, StepView
 from ..models import Step, Task
 from .candidates import OF_HELD_TASK
@@ -20,8 +21,11 @@ from .change import Change
 
 NAMES = StepView.__struct_fields__
 ID, TASK = NAMES.index("id"), NAMES.index("task")
-JSON = ("request", "loads", "result", "undo_request", "patience")  # as texts, for msgspec
-TEXTS = [NAMES.index(name) for name in JSON]
+# read as texts, for msgspec; the types of their values
+JSON: Mapping[str, Any] = {
+    **dict.fromkeys(("request", "loads", "result", "undo_request", "patience"), Any), "flow": Flow,
+}  # fmt: skip
+DECODERS = [(NAMES.index(name), msgspec.json.Decoder(kind)) for name, kind in JSON.items()]
 COLUMNS = (
     RENAMED.get(name, name) + ("::text" if name in {"task", *JSON} else "") for name in NAMES
 )
@@ -122,7 +126,7 @@ def read_new_steps(changes: Mapping[UUID, Change]) -> None:
 def _view(row: Sequence[Any], change: Change) -> StepView:
     values = list(row)
     values[TASK] = change.id
-    for place in TEXTS:
+    for place, decoder in DECODERS:
         if (text := values[place]) is not None:
-            values[place] = msgspec.json.decode(text)
+            values[place] = decoder.decode(text)
     return StepView(*values)

@@ -5,27 +5,33 @@ from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
 
+from msgspec import to_builtins
+
 from ..database import prepared, sql
 from ..decisions.fairness import Arrival, Line
 from ..decisions.progress import StepPlan
+from ..states import StepState
 from .turns import next_turns
 
 STEPS = """
 INSERT INTO orchestration_step (task_id, name, direction, agent, action, after, request,
     process_state, pending_since, run_after, failure_count, attempt, generation, priority, fairness_key, turn,
-    outcome, error_code, error_message, undo_action, undo_request, irreversible, charges, loads)
+    outcome, error_code, error_message, undo_action, undo_request, irreversible, charges, loads,
+    flow, ended_at)
 SELECT task, name, direction, agent, action, after::varchar[], request,
-    CASE WHEN ready THEN 'pending' ELSE 'waiting' END, CASE WHEN ready THEN clock_timestamp() END,
+    state, CASE state WHEN 'pending' THEN clock_timestamp() END,
     run_after, 0, 0, 1, priority, fairness_key, turn, '', '', '', undo_action,
-    nullif(undo_request, 'null'), irreversible, nullif(charges, 'null'), nullif(loads, 'null')
+    nullif(undo_request, 'null'), irreversible, nullif(charges, 'null'), nullif(loads, 'null'),
+    nullif(flow, 'null'), CASE state WHEN 'skipped' THEN clock_timestamp() END
 FROM unnest(%(tasks)s::uuid[], %(names)s::text[], %(directions)s::text[], %(agents)s::text[],
-    %(actions)s::text[], %(after)s::text[], %(requests)s::jsonb[], %(ready)s::bool[],
+    %(actions)s::text[], %(after)s::text[], %(requests)s::jsonb[], %(states)s::text[],
     %(priorities)s::smallint[], %(fairness_keys)s::text[], %(turns)s::bigint[],
     %(undo_actions)s::text[], %(undo_requests)s::jsonb[], %(irreversible)s::text[],
-    %(charges)s::jsonb[], %(loads)s::jsonb[], %(run_after)s::timestamptz[])
-    WITH ORDINALITY AS s (task, name, direction, agent, action, after, request, ready, priority,
+    %(charges)s::jsonb[], %(loads)s::jsonb[], %(run_after)s::timestamptz[],
+    %(flows)s::jsonb[])
+    WITH ORDINALITY AS s (task, name, direction, agent, action, after, request, state, priority,
         fairness_key, turn, undo_action, undo_request, irreversible, charges, loads, run_after,
-        position)
+        flow, position)
 ORDER BY position
 """
 
@@ -54,7 +60,7 @@ def inserting(new: Sequence[NewStep], *, again: bool = False) -> list[prepared.P
     arrivals = [
         Arrival(Line(step.plan.agent, step.priority, step.fairness_key), again)
         for step in new
-        if step.plan.ready
+        if step.plan.state == StepState.PENDING
     ]
     turns = iter(next_turns(arrivals))
     values = {
@@ -64,10 +70,10 @@ def inserting(new: Sequence[NewStep], *, again: bool = False) -> list[prepared.P
         "actions": [plan.action for plan in plans],
         "after": [sql.as_array(plan.after) for plan in plans],
         "requests": sql.as_json([plan.request for plan in plans]),
-        "ready": [plan.ready for plan in plans],
+        "states": [plan.state.value for plan in plans],
         "priorities": [step.priority for step in new],
         "fairness_keys": [step.fairness_key for step in new],
-        "turns": [next(turns) if plan.ready else 0 for plan in plans],
+        "turns": [next(turns) if plan.state == StepState.PENDING else 0 for plan in plans],
         "directions": [plan.direction for plan in plans],
         "undo_actions": [plan.undo_action for plan in plans],
         "undo_requests": sql.as_json([plan.undo_request for plan in plans]),
@@ -75,5 +81,6 @@ def inserting(new: Sequence[NewStep], *, again: bool = False) -> list[prepared.P
         "charges": sql.as_json([plan.charges for plan in plans]),
         "loads": sql.as_json([plan.loads or None for plan in plans]),
         "run_after": [step.run_after for step in new],
+        "flows": sql.as_json([plan.flow and to_builtins(plan.flow) for plan in plans]),
     }
     return [prepared.Part(STEPS, values)]

@@ -169,6 +169,8 @@ def _accept(reply: Reply, change: Change, step: StepView) -> StepView:
     )
     if done and step.direction == Direction.UNDO:
         close_undone(after, change)
+    elif after.state == StepState.SKIPPED:  # its workflow passes over this refusal
+        change.skip(after)
     elif after.state == StepState.CANCELLED:  # its task is being undone, and it had no effect
         change.cancel(after)
         reason = f"the service answered: {after.outcome}"
@@ -192,17 +194,18 @@ def _observation(reply: Reply, step: StepView) -> Observation:
 def _reject(rejected: Sequence[tuple[Reply, Change, StepView]]) -> None:
     """Decide about rejected steps: retry one that is waited for, undo its task, or have it in error.
 
-    The policy says whether its task is undone, at once or unless it was resolved by then. A held task is
-    undone after its release.
+    Its workflow says by the code whether its task is undone, at once or unless it was resolved by then, or
+    else the policy. A held task is undone after its release.
     """
     if not (rejected := _without_patient(rejected)):
         return
     policies = defaultdict(Policy, Policy.objects.in_bulk({step.agent for *_, step in rejected}))
-    to_undo = {
-        step.id
+    follows = {
+        step.id: (step.flow and step.flow.on(step.error_code)) or policies[step.agent].on_rejection
         for _, change, step in rejected
-        if policies[step.agent].on_rejection == OnRejection.UNDO and not change.undoing
+        if not change.undoing
     }
+    to_undo = {step for step, what in follows.items() if what == OnRejection.UNDO}
     held_steps = held(to_undo)
     undone = _begin_undos(
         [rejection for rejection in rejected if rejection[-1].id in to_undo - held_steps]
@@ -210,10 +213,9 @@ def _reject(rejected: Sequence[tuple[Reply, Change, StepView]]) -> None:
     for reply, change, step in rejected:
         if change.id in undone:
             continue
-        policy = policies[step.agent]
         resolve_within = 0.0 if step.id in held_steps else None
-        if policy.on_rejection == OnRejection.WAIT and not change.undoing:
-            resolve_within = policy.resolve_within
+        if follows.get(step.id) == OnRejection.WAIT:
+            resolve_within = policies[step.agent].resolve_within
         change.fail(
             FinalFailure(
                 step=step.id,

@@ -94,19 +94,19 @@ def follow(changes: Collection[Change]) -> None:
     for change in changes:
         if change.followed == len(change.moves):
             continue  # nothing has changed since
-        released, broken, needless = release(
-            change.steps.values(), change.data, undoing=change.undoing
-        )
-        for step in released:
+        follows = release(change.steps.values(), change.data, undoing=change.undoing)
+        for step in follows.released:
             view = change.steps[step.id]
             change.ready.append(Ready(change, view, step.request, change.arrival(view)))
             change.set(view.altered(state=StepState.PENDING, request=step.request))
-        for problem in broken:
+        for problem in follows.broken:
             change.fail(
                 FinalFailure(step=problem.id, code=problem.code, message=problem.reason, attempt=0)
             )
-        for unneeded in needless:
+        for unneeded in follows.needless:
             change.cancel(change.steps[unneeded])
+        for unneeded in follows.skipped:
+            change.skip(change.steps[unneeded])
         change.followed = len(change.moves)
 
 

@@ -9,7 +9,8 @@ from orchestration import registry
 from orchestration.models import Gate, Policy
 from orchestration.payloads.placeholders import field, key, result
 from orchestration.states import OnRejection, PastThreshold
-from orchestration.workflow import Step, Workflow
+from orchestration.workflows.step import Step
+from orchestration.workflows.workflow import Workflow
 
 from .services import Alpha, Beta, Gamma
 

@@ -1,12 +1,24 @@
 """One run: a seed, some tasks, twenty and more faults, healing, quiet; invariants all along."""
 
-from orchestration.states import LOCAL, Direction, GateState, PastThreshold, StepState, TaskState
+from collections.abc import Mapping
+from typing import Any
+
+from orchestration.decisions.progress import StepView
+from orchestration.states import (
+    LOCAL,
+    Direction,
+    GateState,
+    Outcome,
+    PastThreshold,
+    StepState,
+    TaskState,
+)
 
 from .actors import Schedulers, Supervisor
 from .people import Operators
 from .services import Broken, require
 from .shapes import FAULTS, POISON
-from .store import DONE, MOVING, Row, SimTask
+from .store import MOVING, SATISFIED, Row, SimTask
 from .world import World
 
 TROUBLE = 45.0  # seconds in which the faults strike
@@ -14,6 +26,7 @@ MOST_EVENTS = 20_000
 REST = 300.0  # seconds after the healing by which all has ended ...
 AMID_POISON = 900.0  # ... and where some steps are poison, which have their chances one by one
 MOST_IDLE = 10  # seconds that a step may wait for nothing
+REFUSALS = 8  # more, where workflows say what follows them
 LEAST_FAULTS = 28  # drawn; most of them strike
 
 
@@ -33,6 +46,9 @@ class Run:
         self.faults = [rng.choice(FAULTS) for _ in range(LEAST_FAULTS + rng.randrange(8))]
         for fault in self.faults:
             world.after(world.chance(0.0, TROUBLE), self._strike, fault)
+        if any(step.refused for step in world.workflow.steps):
+            for _ in range(REFUSALS):
+                world.after(world.of_flows.uniform(0.0, TROUBLE), self._strike, "refused")
         world.after(0.5, self.supervisor.sweep)
         world.after(1.0, self._look)
         world.after(TROUBLE + 5.0, self._heal)
@@ -209,7 +225,9 @@ class Run:
         for row in does.values():
             if row.view.state in {StepState.PROCESSED, StepState.PROCESSING}:
                 for name in row.view.after:
-                    require(does[name].view.state in DONE, f"{row.view.name} goes before {name}")
+                    require(
+                        does[name].view.state in SATISFIED, f"{row.view.name} goes before {name}"
+                    )
 
     def _judge(self, task: SimTask) -> None:
         """Check how a task has ended."""
@@ -221,16 +239,17 @@ class Run:
         require(task.state in ends, f"{task.id} is left {task.state}")
         does = world.store.does(task)
         for name, row in does.items():
+            if task.state == TaskState.PROCESSED:
+                require(row.view.state in SATISFIED, f"{task.id}: {name} is {row.view.state}")
+                self._judge_skipped(task, row)
             if row.view.agent == LOCAL:
-                done = row.view.state in DONE or task.state != TaskState.PROCESSED
-                require(done, f"{task.id}: {name} is {row.view.state}")
                 continue
             standing = world.known(row.view.agent, task.id, name)
             if task.state == TaskState.PROCESSED:
-                require(row.view.state in DONE, f"{task.id}: {name} is {row.view.state}")
                 all_known = standing == world.services[row.view.agent].standing[task.id, name]
+                times = 0 if row.view.state == StepState.SKIPPED else 1
                 require(
-                    standing == 1 or not all_known,
+                    standing == times or not all_known,
                     f"{task.id} is processed, and {name} was done {standing} times",
                 )
             elif task.state == TaskState.UNDONE and world.revertible(row.view.agent):
@@ -238,6 +257,37 @@ class Run:
         if task.state == TaskState.ERROR:
             errors = [row for row in task.rows.values() if row.view.state == StepState.ERROR]
             require(bool(errors), f"{task.id} is in error, and nothing of it is")
+
+    def _judge_skipped(self, task: SimTask, row: Row) -> None:
+        """Check that a step was left out exactly where its condition did not hold."""
+        view, does = row.view, self.world.store.does(task)
+        if view.flow is None or view.flow.when is True:
+            return
+        states = {name: other.view for name, other in does.items()}
+        left_out = view.state == StepState.SKIPPED and not view.attempt
+        needed = _holds(view.flow.when, task.data, states)
+        require(needed != left_out, f"{task.id}: {view.name} is {view.state}, needed: {needed}")
+
+
+def _holds(when: Any, data: Mapping[str, Any], states: Mapping[str, StepView]) -> bool:
+    """Return whether a condition that was drawn holds, by how steps have ended."""
+    ((what, content),) = when.items()
+    match what:
+        case "$not":
+            return not _holds(content, data, states)
+        case "$done":
+            return states[content[0]].state == StepState.PROCESSED
+        case "$passed":
+            name, *codes = content
+            view = states[name]
+            refused = view.state == StepState.SKIPPED and view.outcome == Outcome.REJECTED
+            return refused and (not codes or view.error_code in codes)
+        case "$first":
+            origin, *path = content[0]["$from"]
+            if origin:
+                return states[origin].state == StepState.PROCESSED
+            return bool(data.get(path[0], content[1]))
+    return bool(data[content[1]])
 
 
 def run(seed: int, *, broken: frozenset[str] = frozenset()) -> str | None:

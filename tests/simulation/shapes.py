@@ -1,15 +1,17 @@
 """What a run is about: workflows, policies and faults, all drawn from the run's seed."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 
+from orchestration.decisions.flow import PASS
 from orchestration.decisions.gate import Limits
 from orchestration.decisions.recovery import Thresholds
 from orchestration.declarations.workflows import own_problems
-from orchestration.payloads.placeholders import field, key, result
+from orchestration.payloads.placeholders import done, field, key, not_, passed, result
 from orchestration.states import LOCAL, OnRejection, PastThreshold
-from orchestration.workflow import Step, Workflow
+from orchestration.workflows.step import Step
+from orchestration.workflows.workflow import Workflow
 
 TIME_ALLOWED = 10.0  # seconds from dispatch to complete-by
 CALL_TIMEOUT = 3.0  # seconds until an agent stops waiting for its service
@@ -42,6 +44,7 @@ FAULTS = (
 
 
 POISON = ("refused", "raises", "kills", "blocks")  # what a poison step does, each time
+WITH_FLOW = 0.5  # share of the runs with steps that may be skipped
 FAILING = (0.0, 0.0, 0.0, 0.0, 0.05, 0.1, 0.2, 0.35, 0.5)
 
 
@@ -98,8 +101,11 @@ def rules(rng: Random, undo_by: str) -> Rules:
     )
 
 
-def draw(rng: Random) -> tuple[Workflow, dict[str, Rules]]:
-    """Return a workflow (every second one shaped like an order's) and the rules of its agents."""
+def draw(rng: Random, of_flows: Random) -> tuple[Workflow, dict[str, Rules]]:
+    """Return a workflow (every second one shaped like an order's) and the rules of its agents.
+
+    What may be skipped is drawn by itself, so that runs without it stay what they were.
+    """
     if rng.random() < 0.5:
         agents = {
             "inventory": rules(rng, "key"),
@@ -121,23 +127,53 @@ def draw(rng: Random) -> tuple[Workflow, dict[str, Rules]]:
         for number in range(rng.randint(2, 6)):
             earlier = rng.sample(sorted(flow), min(len(flow), rng.choice((0, 1, 1, 2))))
             flow[f"s{number}"] = (rng.choice((*"abc", LOCAL)), tuple(earlier))
-    steps = [
-        _step(name, agent, after, agents[agent]) if agent else _computed(name, after)
-        for name, (agent, after) in flow.items()
-    ]
-    workflow = Workflow(name="simulated", steps=steps)
+    steps: dict[str, Step] = {}
+    with_flow = of_flows.random() < WITH_FLOW
+    for name, (agent, after) in flow.items():
+        plain = (
+            _step(name, agent, after, steps, agents[agent])
+            if agent
+            else _computed(name, after, steps)
+        )
+        steps[name] = _with_flow(plain, steps, of_flows) if with_flow else plain
+    workflow = Workflow(name="simulated", steps=list(steps.values()))
     assert own_problems(workflow) == []
     return workflow, agents
 
 
-def _step(name: str, agent: str, after: tuple[str, ...], agent_rules: Rules) -> Step:
+def _with_flow(step: Step, earlier: dict[str, Step], rng: Random) -> Step:
+    """Return a step that may be skipped, by a condition, a refusal, or both."""
+    if rng.random() < 0.3:
+        refused = rng.choice(({"*": PASS}, {"refused": PASS, "*": "error"}, {"refused": "undo"}))
+        step = replace(step, refused=refused)
+    if rng.random() < 0.5:
+        conditions = [field("yes"), field("no"), not_(field("no")), field("none", default=True)]
+        for name in step.after:
+            conditions += [done(name), not_(done(name)), result(name, "id", default=None)]
+            if PASS in earlier[name].refused.values():
+                conditions += [passed(name), not_(passed(name)), passed(name, "refused")] * 3
+        step = replace(step, when=rng.choice(conditions))
+    return step
+
+
+def _taken(after: tuple[str, ...], steps: dict[str, Step]) -> list[Any]:
+    """Return what a request takes of earlier steps."""
+    return [
+        result(name, "id", default=None) if steps[name].may_be_skipped else result(name, "id")
+        for name in after
+    ]
+
+
+def _step(
+    name: str, agent: str, after: tuple[str, ...], steps: dict[str, Step], agent_rules: Rules
+) -> Step:
     undo_requests = {"key": {"key": key(name)}, "result": {"id": result(name, "id")}}
     return Step(
         name=name,
         agent=agent,
         action="do",
         after=after,
-        request={"order": field("order"), "of": [result(other, "id") for other in after]},
+        request={"order": field("order"), "of": _taken(after, steps)},
         undo="undo" if agent_rules.undo_by in undo_requests else None,
         undo_request=undo_requests.get(agent_rules.undo_by, {}),
         irreversible="what is sent is sent" if agent_rules.undo_by == "never" else "",
@@ -149,6 +185,6 @@ def compute(request: dict[str, Any]) -> dict[str, Any]:
     return {"id": "+".join(map(str, request["of"])) or request["order"]}
 
 
-def _computed(name: str, after: tuple[str, ...]) -> Step:
-    request = {"order": field("order"), "of": [result(other, "id") for other in after]}
+def _computed(name: str, after: tuple[str, ...], steps: dict[str, Step]) -> Step:
+    request = {"order": field("order"), "of": _taken(after, steps)}
     return Step(name=name, compute=compute, after=after, request=request)

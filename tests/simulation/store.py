@@ -11,6 +11,7 @@ from orchestration.decisions.readiness import release
 from orchestration.payloads.keys import step_key
 from orchestration.states import (
     LOCAL,
+    SATISFIED_STEP_STATES,
     STEP_MOVES,
     TASK_MOVES,
     Direction,
@@ -20,12 +21,12 @@ from orchestration.states import (
     TaskState,
 )
 from orchestration.transitions.create import first_steps
-from orchestration.workflow import Workflow
+from orchestration.workflows.workflow import Workflow
 
 from .services import require
 from .shapes import compute
 
-DONE = frozenset({StepState.PROCESSED})
+SATISFIED = frozenset(SATISFIED_STEP_STATES)
 MOVING = frozenset({StepState.PENDING, StepState.PROCESSING})
 
 
@@ -90,8 +91,10 @@ class Store:
 
     def submit(self, task: str, workflow: Workflow) -> None:
         """Record a task and its steps in one operation."""
-        self.tasks[task] = SimTask(id=task, data={"order": task})
-        self._add(self.tasks[task], first_steps(workflow, self.tasks[task].data))
+        self.tasks[task] = SimTask(id=task, data={"order": task, "yes": True, "no": False})
+        self._add(self.tasks[task], first_steps(workflow, self.tasks[task].data, task))
+        views = self.tasks[task].views()
+        self.tasks[task].state = task_state(TaskState.PENDING, views, undoing=False)
 
     def _add(self, task: SimTask, plans: Iterable[StepPlan]) -> None:
         self.touched.add(task.id)
@@ -101,7 +104,7 @@ class Store:
                 task=task.id,
                 name=plan.name,
                 agent=plan.agent,
-                state=StepState.PENDING if plan.ready else StepState.WAITING,
+                state=plan.state,
                 after=plan.after,
                 attempt=0,
                 locked_by=None,
@@ -111,6 +114,7 @@ class Store:
                 undo_action=plan.undo_action,
                 undo_request=plan.undo_request,
                 irreversible=plan.irreversible,
+                flow=plan.flow,
             )
             row = self.rows[view.id] = task.rows[view.id] = Row(view=view, action=plan.action)
             self.of_agent[view.agent].append(row)
@@ -154,7 +158,8 @@ class Store:
         if not fails:
             outcome, made = Outcome.DONE, compute(dict(view.request))
         row.code = "compute_failed" if fails else ""
-        self.accept(row, after_reply(view, outcome, made, undoing=task.undoing), view.attempt)
+        after = after_reply(view, outcome, made, undoing=task.undoing, code=row.code)
+        self.accept(row, after, view.attempt)
         self.finish(task)
 
     def error(self, row: Row, code: str, resolve_by: float | None = None) -> None:
@@ -178,14 +183,16 @@ class Store:
 
     def finish(self, task: SimTask) -> None:
         """Write what follows for the rest of a task."""
-        ready, broken, needless = release(task.views(), task.data, undoing=task.undoing)
-        for item in ready:
+        follows = release(task.views(), task.data, undoing=task.undoing)
+        for item in follows.released:
             row = task.rows[item.id]
             self.write(row, row.view.altered(state=StepState.PENDING, request=item.request))
-        for problem in broken:
+        for problem in follows.broken:
             self.error(task.rows[problem.id], problem.code)
-        for step in needless:
+        for step in follows.needless:
             self.cancel(task.rows[step])
+        for step in follows.skipped:
+            self.write(task.rows[step], task.rows[step].view.altered(state=StepState.SKIPPED))
         self.settle(task, task_state(task.state, task.views(), undoing=task.undoing))
 
     def settle(self, task: SimTask, state: TaskState) -> None:
@@ -263,7 +270,7 @@ class Store:
         elif late.undo is None:
             plan = StepPlan(
                 name=view.name, agent=view.agent, action="undo", after=(), request=late.request,
-                ready=True, direction=Direction.UNDO,
+                state=StepState.PENDING, direction=Direction.UNDO,
             )  # fmt: skip
             self._add(task, [plan])
         else:

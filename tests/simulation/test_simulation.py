@@ -69,6 +69,7 @@ def test_seed_replays_exactly(broken):
         ("own", "does not come to rest"),
         ("turns", "does not come to rest"),
         ("repeat", "is undone, and"),
+        ("pass", "is processed, and"),
     ],
 )
 def test_run_fails_without_a_guard(guards, problem):

@@ -11,16 +11,19 @@ from orchestration.states import LOCAL, Direction, Outcome
 
 from .services import Effect, Service, require
 from .shapes import LATEST, Rules, draw
-from .store import DONE, Row, Store
+from .store import SATISFIED, Row, Store
+
+FLOWS = 2**40  # between seeds and those of their flows
 
 # What can be left out, to see it go wrong: the attempt's fence; the key that stays; the lock on the
 # gate; that doubt is settled before an undo; that a forgotten key is not used; that an agent takes
 # each attempt once; that a refusal by itself ends no doubt; that late replies are heard; that what
 # another session has locked is passed over; that a hold stops an undo; that a step's own trouble is
-# distinguished from its service's; that probes take turns; that the repeat of a lost call ends no doubt.
+# distinguished from its service's; that probes take turns; that the repeat of a lost call ends no doubt;
+# that what may have been done is not passed over.
 GUARDS = (
     *("fence", "key", "lock", "settle", "memory", "once", "doubt", "late", "skip", "hold"),
-    *("own", "turns", "repeat"),
+    *("own", "turns", "repeat", "pass"),
 )
 
 
@@ -30,10 +33,11 @@ class World:
     def __init__(self, seed: int, *, broken: frozenset[str] = frozenset(), trace: bool = False):
         require(broken <= set(GUARDS), f"unknown guards: {broken}")
         self.rng = Random(seed)  # noqa: S311 - it must repeat
+        self.of_flows = Random(seed + FLOWS)  # noqa: S311 - the same
         self.broken = broken
         self.now = 0.0
         self.trace: list[str] | None = [] if trace else None
-        self.workflow, self.agents = draw(self.rng)
+        self.workflow, self.agents = draw(self.rng, self.of_flows)
         self.store = Store(self.agents, settle_first="settle" not in broken)
         self.services = {
             name: Service(
@@ -180,7 +184,7 @@ class World:
             require(not twice, f"{effect.step} of {effect.task} is done twice")
             for name in self._before[effect.step]:
                 state = does[name].view.state
-                require(state in DONE, f"{effect.step} is done while {name} is {state}")
+                require(state in SATISFIED, f"{effect.step} is done while {name} is {state}")
             return
         excused = self.unheard[effect.undone_by] or self.unheard[key]
         excused = excused or effect.undone_by in self.store.late  # it has an alert

@@ -6,8 +6,8 @@ from orchestration.models.fields import DatabaseNow
 from orchestration.payloads.placeholders import key, result
 from orchestration.transitions.resubmit import resubmit
 from orchestration.transitions.undo import undo
-from orchestration.workflow import Step as StepDeclaration
-from orchestration.workflow import Workflow
+from orchestration.workflows.step import Step as StepDeclaration
+from orchestration.workflows.workflow import Workflow
 from tests.support.engine import staff, sweep
 from tests.support.operators import LEADER
 

@@ -4,8 +4,8 @@ from orchestration.models import Step
 from orchestration.payloads.placeholders import field, result
 from orchestration.transitions.claim import claim
 from orchestration.transitions.replies import record
-from orchestration.workflow import Step as Declared
-from orchestration.workflow import Workflow
+from orchestration.workflows.step import Step as Declared
+from orchestration.workflows.workflow import Workflow
 from tests.support.engine import new_task, reply_to
 
 PARTY = Workflow(

@@ -15,7 +15,7 @@ from ...database import clock
 from ...models import Task
 from ...payloads.money import digits
 from ...states import TaskState
-from ...workflow import Found
+from ...workflows.workflow import Found
 
 COMPARISON = re.compile(r"(>=|<=|>|<|=|)(\d{1,12})$")
 AMOUNT = re.compile(r"(>=|<=|>|<|=|)(\d{1,12}(?:\.\d{1,3})?)([A-Za-z]{3})?$")

@@ -12,7 +12,7 @@ from django.db.models import Q
 from ... import registry
 from ...models import Incident
 from ...states import TaskState
-from ...workflow import Found
+from ...workflows.workflow import Found
 from . import search_grammar
 from .search_grammar import AllOf, AnyOf, Node, Not, Term, Unreadable, wording
 from .search_query import Fix, Query, Search

@@ -10,7 +10,8 @@ from ...database import clock, sql
 from ...models import Hold, Policy
 from ...models.hold import Scope
 from ...states import StepState
-from ...workflow import Step, Workflow
+from ...workflows.step import Step
+from ...workflows.workflow import Workflow
 
 MOST = 2_000  # steps of each state that are counted one by one
 

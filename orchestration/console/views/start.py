@@ -15,7 +15,7 @@ from ...applications import by_hand
 from ...database import clock
 from ...models import Task
 from ...payloads.placeholders import Unresolved
-from ...workflow import Workflow
+from ...workflows.workflow import Workflow
 from ..forms.start import InputForm, StartForm
 from ..queries import task as queries_task
 from .in_place import htmx

@@ -15,7 +15,7 @@ from orchestration.applications.by_hand import new_reference
 from orchestration.database import sql
 from orchestration.models import Step, Submission, Task, TaskRequest
 from orchestration.payloads.placeholders import field
-from orchestration.workflow import LARGEST_VALUE, Refused
+from orchestration.workflows.workflow import LARGEST_VALUE, Refused
 from tests.support.engine import in_error, new_task
 from tests.support.odd_times import ODD_TIMES
 from tests.support.operators import browser, person

@@ -17,7 +17,7 @@ from orchestration.models.fields import DatabaseNow
 from orchestration.payloads.placeholders import Unresolved
 from orchestration.registry import NotRegistered
 from orchestration.workers import jobs
-from orchestration.workflow import Refused, Workflow
+from orchestration.workflows.workflow import Refused, Workflow
 
 pytestmark = pytest.mark.django_db
 PATIENCE = 5  # failures in succession before a turn ends

@@ -15,7 +15,7 @@ from orchestration.dead_letters.actions import DeadLetterFilter
 from orchestration.models import DeadLetter, StatusMessage, Step, Submission, Task, TaskRequest
 from orchestration.models.inbox import StatusKind
 from orchestration.payloads.limits import DEEPEST, MAX_KEPT
-from orchestration.workflow import Refused
+from orchestration.workflows.workflow import Refused
 from tests.support.engine import in_error, new_task, run_to_end
 from tests.support.operators import browser, person
 

@@ -1,4 +1,5 @@
 from dataclasses import replace
+from uuid import uuid4
 
 import pytest
 from hypothesis import given
@@ -7,7 +8,10 @@ from hypothesis import strategies as st
 from orchestration.declarations.workflows import own_problems
 from orchestration.payloads.placeholders import Unresolved, field, key, resolve, result
 from orchestration.transitions.create import first_steps
-from orchestration.workflow import Refused, Step, Workflow
+from orchestration.workflows.step import Step
+from orchestration.workflows.workflow import Refused, Workflow
+
+TASK = uuid4()
 
 
 def flow(*steps):
@@ -38,7 +42,7 @@ def computed(**fields):
 def test_local_step_needs_no_undo():
     sound = computed(request={"x": field("x")})
     assert own_problems(sound) == []
-    (plan,) = first_steps(sound, {"x": 1})
+    (plan,) = first_steps(sound, {"x": 1}, TASK)
     assert (plan.agent, plan.action, plan.undo_action, plan.irreversible) == ("", "", "", "")
     assert plan.undo_request is None
 
@@ -93,14 +97,16 @@ def test_a_missing_value_is_named(template, message):
 def test_input_is_not_expanded_as_a_placeholder():
     forged = {"name": {"$from": ["pay", "secret"]}}
     assert resolve({"to": field("name")}, forged, {"pay": {"secret": 1}}) == {"to": forged["name"]}
-    waiting = first_steps(flow(step("pay"), step("b", ["pay"], to=field("name"))), forged)[1]
+    waiting = first_steps(flow(step("pay"), step("b", ["pay"], to=field("name"))), forged, TASK)[1]
     assert waiting.request == {"to": {"$from": ["", "name"]}}  # the template, not the input
 
 
 def test_field_that_a_later_step_needs_is_required_at_once():
     with pytest.raises(Unresolved, match="the input has no card"):
-        first_steps(flow(step("a"), step("b", ["a"], card=field("card"))), {})
-    first_steps(flow(step("a"), step("b", ["a"], id=result("a", "id"))), {})  # results come later
+        first_steps(flow(step("a"), step("b", ["a"], card=field("card"))), {}, TASK)
+    first_steps(
+        flow(step("a"), step("b", ["a"], id=result("a", "id"))), {}, TASK
+    )  # results come later
 
 
 def test_missing_fields_are_all_named_with_suggestions():
@@ -136,7 +142,7 @@ def test_irreversible_step_plans_no_undo():
     final = Step(name="a", agent="any", action="do", irreversible="it is published")
     undoable = Step(name="b", agent="any", action="do", undo="take_back")
     plans = first_steps(
-        flow(final, undoable, Step(name="c", agent="any", action="do", undo=None)), {}
+        flow(final, undoable, Step(name="c", agent="any", action="do", undo=None)), {}, TASK
     )
     assert [plan.undo_action for plan in plans] == ["", "take_back", ""]
     assert [plan.undo_request for plan in plans] == [None, {}, None]
@@ -145,7 +151,7 @@ def test_irreversible_step_plans_no_undo():
 json = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),
     lambda inner: (
-        st.lists(inner) | st.dictionaries(st.text().filter(lambda k: k != "$from"), inner)
+        st.lists(inner) | st.dictionaries(st.text().filter(lambda k: not k.startswith("$")), inner)
     ),
 )
 

@@ -14,7 +14,7 @@ from orchestration.database.sql import is_unavailable
 from orchestration.models import Alert, StatusMessage
 from orchestration.transitions.replies import record
 from orchestration.transitions.resubmit import resubmit
-from orchestration.workflow import Refused
+from orchestration.workflows.workflow import Refused
 from tests.support.database import writes_fail
 from tests.support.engine import claimed, in_error, new_task, reply_to, run_to_end
 

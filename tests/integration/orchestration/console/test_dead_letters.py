@@ -21,7 +21,7 @@ from orchestration.dead_letters.actions import DeadLetterFilter
 from orchestration.models import Alert, DeadLetter, Event, StatusMessage, Submission, Task
 from orchestration.models.fields import DatabaseNow
 from orchestration.models.history import EventKind
-from orchestration.workflow import Refused
+from orchestration.workflows.workflow import Refused
 from tests.support.engine import new_task, run_to_end
 from tests.support.operators import browser, person
 from tests.support.page import conflict_of, page

@@ -28,7 +28,7 @@ from orchestration.models.inbox import INBOX_LETTERS, PUSHES, STATUSES, SUBMISSI
 from orchestration.models.notification import NOTIFICATIONS
 from orchestration.models.request import REQUESTS
 from orchestration.registry import NotRegistered
-from orchestration.workflow import Refused
+from orchestration.workflows.workflow import Refused
 
 pytestmark = pytest.mark.django_db
 EARLIER = DatabaseNow() - timedelta(minutes=1)

@@ -18,7 +18,7 @@ from orchestration.housekeeping import agent_rows
 from orchestration.models import Alert, Step, Submission, Task
 from orchestration.transitions.resubmit import done_by_hand, resubmit
 from orchestration.workers import jobs
-from orchestration.workflow import Refused
+from orchestration.workflows.workflow import Refused
 from tests.support import functions
 from tests.support.engine import staff
 from tests.support.violations import violations

@@ -29,8 +29,8 @@ from orchestration.payloads.placeholders import key
 from orchestration.transitions.replies import record
 from orchestration.transitions.resubmit import resubmit
 from orchestration.transitions.undo import undo
-from orchestration.workflow import Step as StepDeclaration
-from orchestration.workflow import Workflow
+from orchestration.workflows.step import Step as StepDeclaration
+from orchestration.workflows.workflow import Workflow
 from tests.support.engine import claimed, new_task, staff, sweep
 from tests.support.operators import LEADER
 from tests.support.sandbox import process, send

@@ -46,8 +46,8 @@ from orchestration.transitions.resubmit import resubmit
 from orchestration.transitions.settle import finish
 from orchestration.transitions.suspicion import suspected
 from orchestration.transitions.unmended import request_undo_of_unmended, unmended_tasks
-from orchestration.workflow import Step as Declared
-from orchestration.workflow import Workflow
+from orchestration.workflows.step import Step as Declared
+from orchestration.workflows.workflow import Workflow
 from tests.support.database import another
 from tests.support.engine import claimed, new_task, reply_to, staff, step_of, sweep, watch_of
 from tests.support.unmended import PARTY, refused

@@ -13,7 +13,7 @@ from orchestration.transitions.create import NewTask, create
 from orchestration.transitions.holds import hold, release
 from orchestration.transitions.replies import record
 from orchestration.transitions.resubmit import resubmit
-from orchestration.workflow import Refused
+from orchestration.workflows.workflow import Refused
 from tests.support.engine import (
     claimed,
     in_error,

@@ -17,8 +17,8 @@ from orchestration.people.redaction import HIDDEN
 from orchestration.transitions.holds import hold
 from orchestration.transitions.resubmit import done_by_hand, resubmit
 from orchestration.transitions.undo import undo
-from orchestration.workflow import Step as Declared
-from orchestration.workflow import Workflow
+from orchestration.workflows.step import Step as Declared
+from orchestration.workflows.workflow import Workflow
 from orders.models import Order
 from tests.support.engine import new_task, reply_to, staff, step_of
 from tests.support.operators import browser, operator, person

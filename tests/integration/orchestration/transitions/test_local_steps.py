@@ -32,8 +32,8 @@ from orchestration.transitions.locked_task import STEPS
 from orchestration.transitions.moves import RELEASED
 from orchestration.transitions.resubmit import done_by_hand, resubmit
 from orchestration.transitions.undo import undo
-from orchestration.workflow import Step as Declared
-from orchestration.workflow import Workflow
+from orchestration.workflows.step import Step as Declared
+from orchestration.workflows.workflow import Workflow
 from tests.support.engine import new_task, states, step_of
 from tests.support.operations import advance, drafted, running
 from tests.support.operators import browser, person

@@ -8,8 +8,8 @@ from orchestration import registry, scheduler
 from orchestration.models import Attempt, Incident, Step, Task
 from orchestration.payloads.placeholders import field, result
 from orchestration.states import LOCAL
-from orchestration.workflow import Step as Declared
-from orchestration.workflow import Workflow
+from orchestration.workflows.step import Step as Declared
+from orchestration.workflows.workflow import Workflow
 from tests.support.database import another
 from tests.support.engine import new_task
 from tests.support.together import at_once

@@ -13,8 +13,8 @@ from orchestration.transitions.claim import claim
 from orchestration.transitions.replies import record
 from orchestration.transitions.resubmit import done_by_hand, resubmit
 from orchestration.transitions.undo import undo
-from orchestration.workflow import Step as StepDeclaration
-from orchestration.workflow import Workflow
+from orchestration.workflows.step import Step as StepDeclaration
+from orchestration.workflows.workflow import Workflow
 from tests.support.engine import new_task, reply_to, staff, sweep
 from tests.support.operators import LEADER
 from tests.support.violations import violations

@@ -13,7 +13,8 @@ from orchestration.agents.evidence import Heard, evidence, hear
 from orchestration.agents.http import HttpAgent
 from orchestration.messaging.messages import MAX_ANSWER, MAX_TRACEBACK, Reply
 from orchestration.payloads.secrets import HIDDEN
-from orchestration.workflow import Step, Workflow
+from orchestration.workflows.step import Step
+from orchestration.workflows.workflow import Workflow
 from tests.support.messages import request
 from tests.support.sandbox import served
 

@@ -7,7 +7,8 @@ from orchestration.agents.actions import action
 from orchestration.agents.base import Agent
 from orchestration.agents.input_schema import input_schema
 from orchestration.payloads.placeholders import field, key, result
-from orchestration.workflow import Step, Workflow
+from orchestration.workflows.step import Step
+from orchestration.workflows.workflow import Workflow
 
 QUANTITY = {"type": "integer", "minimum": 1}
 

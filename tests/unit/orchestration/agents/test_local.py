@@ -8,7 +8,8 @@ from orchestration import conf, registry
 from orchestration.agents.errors import Rejected
 from orchestration.agents.local import perform
 from orchestration.messaging.messages import Reply, Request
-from orchestration.workflow import Step, Workflow
+from orchestration.workflows.step import Step
+from orchestration.workflows.workflow import Workflow
 
 TASK = UUID("0197a000-0000-7000-8000-000000000000")
 

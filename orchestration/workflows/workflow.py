@@ -8,71 +8,18 @@ an unknown step, a cycle or a result of a step that need not be done yet is foun
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from dataclasses import field as dataclass_field
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any
 from uuid import UUID
 
-from .payloads.limits import LONGEST_CONTACT, LONGEST_CURRENCY, LONGEST_LABEL
-from .payloads.placeholders import (
-    Loads,
-    Unresolved,
-    has,
-    loads_of,
-    near,
-    placeholders,
-    resolve,
-)
-from .states import LOCAL
+from ..payloads.limits import LONGEST_CONTACT, LONGEST_CURRENCY, LONGEST_LABEL
+from ..payloads.placeholders import Unresolved, has, near, required, resolve
+from .step import Step
 
 # of times that people give: Postgres goes on where Python's calendar ends
 EARLIEST_YEAR, LATEST_YEAR = 1900, 9000
 LARGEST_VALUE = 10**18  # minor units; the column ends at nine of these
-UNDECLARED = "?"  # a step must say how it is undone; a check finds those that do not
-
-Compute = Callable[[Any], Any]  # of the request, and to the result: dicts, dataclasses or Structs
-
-
-@dataclass(frozen=True, kw_only=True)
-class Step:
-    """One call to one agent: `agent.action(request)`, once every step in `after` is done.
-
-    `request` is a template (see the module). `after` names earlier steps of the same workflow.
-
-    A step that needs no remote service has `compute` instead of an agent: a function of its request that
-    returns its result. A scheduler calls it in the transaction that records the result, so it takes
-    milliseconds, does no input or output, and returns the same for the same request. It raises `Rejected`
-    where it never can. It has no effect outside, and there is nothing to undo.
-
-    Each other step says how it is undone: `undo` names an action of the same agent, which is sent
-    `undo_request` (a template that may take the step's own result, and its `key`); or `irreversible` says
-    why it cannot be; or `undo=None`: there is nothing to undo. `charges` is a template {"amount",
-    "currency"} of the money that the step takes, in minor units, by fields of the input; an undo returns it.
-
-    >>> book = Step(name="book", agent="greeter", action="greet", request={"guest": field("name")},
-    ...             after=["check"], undo="take_back", undo_request={"key": key("book")})
-    """
-
-    name: str
-    agent: str = LOCAL
-    action: str = ""
-    compute: Compute | None = None
-    request: Mapping[str, Any] = dataclass_field(default_factory=dict)
-    after: Sequence[str] = ()
-    undo: str | None = UNDECLARED
-    undo_request: Mapping[str, Any] = dataclass_field(default_factory=dict)
-    irreversible: str = ""
-    charges: Mapping[str, Any] | None = None
-
-    def __post_init__(self) -> None:
-        if self.compute is not None and self.undo == UNDECLARED:
-            object.__setattr__(self, "undo", None)
-
-    @cached_property
-    def loads(self) -> Loads:
-        """What its request takes of what is loaded."""
-        return loads_of(self.request)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -236,13 +183,23 @@ class Workflow:
     not_by_hand: str = ""
     refuse_by_hand: Callable[[Mapping[str, Any]], str] = _no_label
 
+    @property
+    def templates(self) -> list[Any]:
+        """What takes values of the input."""
+        templates: list[Any] = [self.contact, self.value, self.run_after]
+        for step in self.steps:
+            templates += [step.request, step.undo_request, step.charges, step.when]
+        return templates
+
+    @cached_property
+    def begins_conditionally(self) -> bool:
+        """Whether a first step may be skipped."""
+        return any(step.when is not True and not step.after for step in self.steps)
+
     @cached_property
     def fields(self) -> tuple[tuple[str, ...], ...]:
-        """The paths of the input that its steps, contact, value and times take, each once."""
-        templates = [self.contact, self.value, self.run_after]
-        for step in self.steps:
-            templates += [step.request, step.undo_request, step.charges]
-        paths = (path for template in templates for path in placeholders(template))
+        """The paths of the input that its steps, contact, value and times need, each once."""
+        paths = (path for template in self.templates for path in required(template))
         return tuple(dict.fromkeys(tuple(names) for origin, *names in paths if not origin))
 
     def public(self, data: Any) -> Any:

@@ -1,0 +1,28 @@
+"""What a step declares beside its call: whether it is needed, and what follows a refusal."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec import Struct
+
+PASS = "pass"  # noqa: S105 - follows a refusal: the step is skipped, and the task goes on
+ANY = "*"  # among the codes of refusals: each that is not named
+
+
+class Flow(Struct, frozen=True, omit_defaults=True, gc=False):
+    """The declaration as it is stored with the step; plain steps have none.
+
+    `when` is a template: if its value is false, empty, 0 or null, the step is skipped. `refused` says by
+    the code of a refusal what follows, before the step's policy does.
+    """
+
+    when: Any = True
+    refused: Mapping[str, str] = {}
+
+    def on(self, code: str) -> str | None:
+        """Return what follows a refusal with this code; None: what the policy says."""
+        return self.refused.get(code, self.refused.get(ANY))
+
+    def passes(self, code: str) -> bool:
+        """Return whether the task goes on without the step after a refusal with this code."""
+        return self.on(code) == PASS

@@ -1,0 +1,114 @@
+"""Problems of what may be skipped: conditions, refusals that are passed over, and results that then lack."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from ..decisions.flow import ANY, PASS
+from ..payloads.placeholders import DONE, PASSED, ends, required
+from ..registry import suggest
+from ..states import OnRejection
+from ..workflows.step import Step
+from . import templates
+from .problem import Problem, shown
+
+FOLLOWS = (*OnRejection.values, PASS)
+HOW_TO_DECIDE = (
+    "A condition is a template: result(…), field(…), passed(…), done(…), not_(…). Anything else belongs "
+    "in a step with compute=, whose result it takes."
+)
+WITHOUT_RESULT = (
+    "Give it a default, name other steps by first(…), or skip this step too: when=done({!r})."
+)
+
+
+def malformed(step: Any) -> Iterable[Problem]:
+    """Yield conditions that are no templates, and refusals that name nothing that can follow."""
+    for problem in templates.not_json(step.when):
+        yield problem._replace(text=f"its when {problem.text}", hint=HOW_TO_DECIDE)
+    if not isinstance(step.when, bool | Mapping):
+        yield Problem("E015", f"its when is {shown(step.when)}, always the same", HOW_TO_DECIDE)
+    if not isinstance(step.refused, Mapping):
+        yield Problem("E015", f"refused is {shown(step.refused)}, not a dict of codes")
+        return
+    for code, follows in step.refused.items():
+        if not isinstance(code, str) or not code:
+            yield Problem("E015", f"refused has {shown(code)}, not the code of a refusal")
+        if follows not in FOLLOWS:
+            near = suggest(str(follows), FOLLOWS)
+            yield Problem("E015", f"after {code!r} follows {shown(follows)}{near}")
+
+
+def taken(
+    step: Step, steps: Mapping[str, Step], before: Mapping[str, set[str]]
+) -> Iterable[Problem]:
+    """Yield what a step takes of others that need not have it, and ends of theirs that cannot be.
+
+    `before` are the names of the steps that each one comes after, directly or through others.
+    """
+    certain = _certain(step, steps, before)
+    needed = {"when": set[str](), "request": certain, "undo_request": certain | {step.name}}
+    for name, there in needed.items():
+        template = getattr(step, name)
+        for origin, *_ in required(template):
+            if origin in before and origin not in there and steps[origin].may_be_skipped:
+                text = f"its {name} takes the result of {origin!r}, which may be skipped"
+                yield Problem("E015", text, WITHOUT_RESULT.format(origin))
+        for kind, other in ends(template):
+            if problem := _never(step, kind, other, template, steps, before):
+                yield Problem("E015", f"its {name} asks whether {other!r} {problem}")
+
+
+def _never(
+    step: Step, kind: str, other: str, template: Any, steps: Mapping[str, Step],
+    before: Mapping[str, set[str]],
+) -> str:  # fmt: skip
+    """Return why what a template asks of another step never holds, or ""."""
+    if other not in steps:
+        return f"ended, which is not one of its steps{suggest(other, steps)}"
+    if kind == DONE:
+        return "is done, and that comes later" if step.name in {other, *before[other]} else ""
+    if other not in before[step.name]:
+        return "is passed over, which need not have ended before it"
+    refused = steps[other].refused
+    codes = list(_codes(template, other)) or [PASSED]
+    for code in codes:
+        if code == PASSED and PASS not in refused.values():
+            return "is passed over, and none of its refusals is: refused={code: 'pass'}"
+        if code != PASSED and refused.get(code, refused.get(ANY)) != PASS:
+            return (
+                f"is passed over for {code!r}, and that is not in its refused={{{code!r}: 'pass'}}"
+            )
+    return ""
+
+
+def _codes(template: Any, step: str) -> Iterable[str]:
+    """Yield the codes for which a template asks whether a step was passed over."""
+    if isinstance(template, Mapping):
+        if template.keys() == {PASSED} and template[PASSED][0] == step:
+            yield from template[PASSED][1:]
+        template = list(template.values())
+    if isinstance(template, list):
+        for part in template:
+            yield from _codes(part, step)
+
+
+def _certain(step: Step, steps: Mapping[str, Step], before: Mapping[str, set[str]]) -> set[str]:
+    """Return the steps that may be skipped, but are done if `step` is not skipped."""
+    certain: set[str] = set()
+    for name in before[step.name]:
+        other = steps[name]
+        same = (
+            step.when is not True and step.when == other.when and PASS not in other.refused.values()
+        )
+        if same or step.when == {DONE: [name]}:
+            certain |= {name} | _certain(other, steps, before)
+    return certain
+
+
+def of_results(step: Step, schemas: Mapping[str, Mapping[str, Any] | None]) -> Iterable[Problem]:
+    """Yield the values of results that a condition takes, and that need not be there."""
+    for origin, *path in required(step.when):
+        schema = schemas.get(origin)
+        if schema and path and path[0] not in schema.get("required", ()):
+            text = f"its when takes {path[0]!r} of the result of {origin!r}, which need not have it"
+            yield Problem("E015", text, "Give it a default.")

@@ -1,0 +1,1 @@
+"""Workflows and their steps, as applications declare them: plain data, without a database."""

@@ -1,0 +1,76 @@
+"""Steps of workflows, as they are declared."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from dataclasses import field as dataclass_field
+from functools import cached_property
+from typing import Any
+
+from ..decisions.flow import PASS, Flow
+from ..payloads.placeholders import Loads, loads_of
+from ..states import LOCAL
+
+UNDECLARED = "?"  # a step must say how it is undone; a check finds those that do not
+
+Compute = Callable[[Any], Any]  # of the request, and to the result: dicts, dataclasses or Structs
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """One call to one agent: `agent.action(request)`, once every step in `after` is done.
+
+    `request` is a template (see the module). `after` names earlier steps of the same workflow.
+
+    A step that needs no remote service has `compute` instead of an agent: a function of its request that
+    returns its result. A scheduler calls it in the transaction that records the result, so it takes
+    milliseconds, does no input or output, and returns the same for the same request. It raises `Rejected`
+    where it never can. It has no effect outside, and there is nothing to undo.
+
+    Each other step says how it is undone: `undo` names an action of the same agent, which is sent
+    `undo_request` (a template that may take the step's own result, and its `key`); or `irreversible` says
+    why it cannot be; or `undo=None`: there is nothing to undo. `charges` is a template {"amount",
+    "currency"} of the money that the step takes, in minor units, by fields of the input; an undo returns it.
+
+    `when` is a template of a condition: where it is false, empty, 0 or null as the step's time comes, the
+    step is skipped, and what comes after it goes on. A template that takes the result of a step which may
+    be skipped names a default, or other steps by `first`. `refused` says by the code of a refusal ("*": any
+    other) what follows, before the agent's policy does: "pass" skips the step, "error", "wait" and "undo" are
+    the policy's. After `passed(step, code)` another step may do instead.
+
+    >>> book = Step(name="book", agent="greeter", action="greet", request={"guest": field("name")},
+    ...             after=["check"], undo="take_back", undo_request={"key": key("book")})
+    """
+
+    name: str
+    agent: str = LOCAL
+    action: str = ""
+    compute: Compute | None = None
+    request: Mapping[str, Any] = dataclass_field(default_factory=dict)
+    after: Sequence[str] = ()
+    undo: str | None = UNDECLARED
+    undo_request: Mapping[str, Any] = dataclass_field(default_factory=dict)
+    irreversible: str = ""
+    charges: Mapping[str, Any] | None = None
+    when: Any = True
+    refused: Mapping[str, str] = dataclass_field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.compute is not None and self.undo == UNDECLARED:
+            object.__setattr__(self, "undo", None)
+
+    @cached_property
+    def loads(self) -> Loads:
+        """What its request takes of what is loaded."""
+        return loads_of(self.request)
+
+    @cached_property
+    def flow(self) -> Flow | None:
+        """What is stored of its condition and its refusals; None for a plain step."""
+        if self.when is True and not self.refused:
+            return None
+        return Flow(when=self.when, refused=self.refused)
+
+    @property
+    def may_be_skipped(self) -> bool:
+        """Return whether its task may go on without it."""
+        return self.when is not True or PASS in self.refused.values()
