@@ -11,31 +11,31 @@ MONEY: Mapping[str, Any] = {
     "properties": {"amount": {"type": "integer"}, "currency": {"type": "string"}}
 }
 TEXT: Mapping[str, Any] = {"type": "string"}
-Field = tuple[tuple[str, ...], Mapping[str, Any]]
+Field = tuple[tuple[str, ...], Mapping[str, Any], bool]
 
 
 def input_schema(workflow: Workflow) -> dict[str, Any]:
     """Return a schema of what the workflow's tasks take: other fields may be there as well."""
     root: dict[str, Any] = {"type": "object", "properties": {}, "required": []}
-    for path, schema in _fields(workflow):
+    for path, schema, required in _fields(workflow):
         holder = root
         for name in path[:-1]:
-            holder = _member(holder, name)
+            holder = _member(holder, name, required=required)
             holder.setdefault("type", "object")
-        _member(holder, path[-1]).update(schema)
+        _member(holder, path[-1], required=required).update(schema)
     return root
 
 
-def _member(holder: dict[str, Any], name: str) -> dict[str, Any]:
-    """Return the schema of a field of an object, which has to have it."""
-    if name not in (required := holder.setdefault("required", [])):
-        required.append(name)
+def _member(holder: dict[str, Any], name: str, *, required: bool) -> dict[str, Any]:
+    """Return the schema of a field of an object, which has to have it if `required`."""
+    if required and name not in (names := holder.setdefault("required", [])):
+        names.append(name)
     member: dict[str, Any] = holder.setdefault("properties", {}).setdefault(name, {})
     return member
 
 
 def _fields(workflow: Workflow) -> Iterator[Field]:
-    """Yield each field of the input that a template takes, with what the taker says of it."""
+    """Yield each field that a template takes, what the taker says of it, and whether it must be there."""
     yield from _taken(workflow.contact, TEXT)
     yield from _taken(workflow.value, MONEY)
     for step in workflow.steps:
@@ -55,11 +55,12 @@ def _taken(template: Any, schema: Mapping[str, Any]) -> Iterator[Field]:
         for part in parts:
             yield from _taken(part, items if isinstance(items, Mapping) else {})
     elif template.keys() == {FIRST}:
-        return  # it has another value where the input has none
+        for path, of_field, _ in _taken(template[FIRST], {"items": schema}):
+            yield path, of_field, False  # it has another value where the input has none
     elif template.keys() == {MARK}:
         origin, *path = template[MARK]
         if not origin and path:
-            yield tuple(path), schema
+            yield tuple(path), schema, True
     else:
         properties = schema.get("properties", {})
         for name, part in template.items():

@@ -3,27 +3,35 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ..decisions import flow_words
 from ..models import Step
-from ..payloads.placeholders import KEYS, LOADED, MARK, filled
+from ..payloads.placeholders import FIRST, KEYS, LOADED, MARK, filled
 from ..states import StepState
 
 
 def template_words(value: Any) -> Any:
     """Return a request that is a template still, with words for what will be put in."""
-    if isinstance(value, Mapping):
-        if value.keys() != {MARK}:
-            return {name: template_words(part) for name, part in value.items()}
-        origin, *path = value[MARK]
-        if origin == KEYS:
-            return f"«the idempotency key of {path[0]}»"
-        if origin == LOADED:
-            return loaded_words(path)
-        return (
-            f"«{'.'.join(path) or 'all'} of {f'the result of {origin}' if origin else 'the input'}»"
-        )
     if isinstance(value, list):
         return [template_words(part) for part in value]
-    return value
+    if not isinstance(value, Mapping):
+        return value
+    return _placeholder(value) or {name: template_words(part) for name, part in value.items()}
+
+
+def _placeholder(value: Mapping[str, Any]) -> str:
+    """Return words for an object that is a placeholder, or ""."""
+    if value.keys() == {FIRST}:
+        return f"«{flow_words.template_words(value)}»"
+    if len(value) == 1 and value.keys() <= set(flow_words.HOLDS):
+        return f"«whether {flow_words.template_words(value)}»"
+    if value.keys() != {MARK}:
+        return ""
+    origin, *path = value[MARK]
+    if origin == KEYS:
+        return f"«the idempotency key of {path[0]}»"
+    if origin == LOADED:
+        return loaded_words(path)
+    return f"«{'.'.join(path) or 'all'} of {f'the result of {origin}' if origin else 'the input'}»"
 
 
 def request_words(step: Step) -> Any:

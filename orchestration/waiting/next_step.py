@@ -3,7 +3,9 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from textwrap import shorten
 
+from ..decisions import flow_words
 from ..decisions.wait_reasons import AgentFacts, Reason, StepFacts, Why, why
 from ..models import Hold, Step
 from ..models.hold import HoldCause, Scope
@@ -72,6 +74,7 @@ class Queued:
     ahead: int = 0
 
 
+UNKNOWN = "?"  # did it by hand, in what an earlier release wrote
 NOT_QUEUED = Queued()
 
 
@@ -93,9 +96,9 @@ TELLING = (StepState.ERROR, StepState.PROCESSING, StepState.PENDING, StepState.W
 
 # reasons to wait that all steps of an agent have
 OF_AGENT = (Reason.AGENT_HOLD, Reason.NO_WORKER, Reason.PAUSED, Reason.BREAKER)
+LONGEST_CONDITION = 160  # characters in a sentence; the task's page has all of it beside
 ENDINGS = {
     StepState.PROCESSED: "done",
-    StepState.SKIPPED: "not needed",
     StepState.CANCELLED: "cancelled by the undo of the task",
     StepState.ERROR: "waiting for an operator",
 }
@@ -117,7 +120,7 @@ def of_step(
     """
     if step.process_state == StepState.WAITING:
         missing = [name for name in step.after if name not in done]
-        return NextStep(text=f"waiting for {_listed(missing)}")
+        return NextStep(text=f"waiting for {_listed(missing)}{_if_needed(step)}")
     if step.process_state == StepState.PENDING:
         agent = agents.get(step.agent)
         return _of_pending(step, agent, why_step(step, agent, now, hold, place))
@@ -125,9 +128,23 @@ def of_step(
         return _of_processing(step, now)
     if step.process_state == StepState.ERROR and step.resolve_by is not None:
         return NextStep(text="waiting for a fix; the task will be undone", at=step.resolve_by)
+    return _of_ended(step)
+
+
+def _of_ended(step: Step) -> NextStep:
+    if step.process_state == StepState.SKIPPED:
+        flow = flow_words.stored(step.flow)
+        return NextStep(text=flow_words.why_skipped(flow, step.outcome, step.error_code))
     if step.done_by:
-        return NextStep(text=f"done by hand by {step.done_by}")
+        by = "" if step.done_by == UNKNOWN else f" by {step.done_by}"
+        return NextStep(text=f"done by hand{by}")
     return NextStep(text=ENDINGS[StepState(step.process_state)])
+
+
+def _if_needed(step: Step) -> str:
+    """Return the condition of a step, if it has one, as a part of a sentence."""
+    words = flow_words.condition(flow_words.stored(step.flow))
+    return f"; needed if {shorten(words, LONGEST_CONDITION, placeholder=' …')}" if words else ""
 
 
 def why_step(
@@ -208,15 +225,18 @@ def telling_step(steps: Sequence[Step]) -> int | None:
 
 
 def of_task(
-    state: str, step: str, outlook: NextStep | None, others: int, standing: Sequence[str] = ()
+    state: str,
+    step: str,
+    outlook: NextStep | None,
+    others: int,
+    steps: Collection[Step] = (),
 ) -> NextStep:
     """Return what happens next to a task, from its most telling step's name and outlook.
 
-    `others` is how many more of its steps are in error, at work or about to be; `standing` are
-    those that were done and cannot be undone.
+    `others` is how many more of its `steps` are in error, at work or about to be.
     """
     if state in FINAL_TASK_STATES:
-        return NextStep(text=f"Ended: {_ended(state, standing)}")
+        return NextStep(text=f"Ended: {_ended(state, steps)}")
     if outlook is None:
         return NextStep(text="The state is about to change")
     plural = "step" if others == 1 else "steps"
@@ -228,15 +248,17 @@ def of_task(
     return NextStep(text=f"“{step}”: {outlook.text}", at=outlook.at, after=outlook.after + more)
 
 
-def _ended(state: str, standing: Sequence[str]) -> str:
+def _ended(state: str, steps: Collection[Step]) -> str:
     if state == TaskState.PROCESSED:
-        return "all steps are done"
-    if not standing:
+        skipped = sum(step.process_state == StepState.SKIPPED for step in steps)
+        rest = f"; {skipped} {'was' if skipped == 1 else 'were'} not needed" if skipped else ""
+        return f"all steps are done{rest}"
+    if not (standing := _standing_names(steps)):
         return "all known effects were undone"
     return f"all known effects were undone except {_listed(standing)}"
 
 
-def standing_names(steps: Collection[Step]) -> list[str]:
+def _standing_names(steps: Collection[Step]) -> list[str]:
     """Return the names of the steps that were done and can never be undone."""
     return [
         step.name

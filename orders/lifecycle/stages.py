@@ -97,6 +97,7 @@ def _stages(progress: Progress | None) -> list[Stage]:
     return [
         _undo_stage(taken.get(name)) or (_no_longer(step) if ends else _stage(step))
         for name, step in do_steps(progress).items()
+        if step.state is not StepState.SKIPPED  # this order does not need it
     ]
 
 
@@ -136,6 +137,6 @@ def _stage(step: StepProgress) -> Stage:
             return Stage(text=text, state="now")
         case StepState.ERROR:
             return Stage(text=now, state="failed", at=step.ended_at)
-        case StepState.CANCELLED | StepState.SKIPPED:
+        case StepState.CANCELLED:
             return Stage(text=to_come, state="off")
     return Stage(text=to_come, state="next")

@@ -251,7 +251,7 @@ def _troubled(step: StepProgress) -> bool:
 
     A step that the customer has just fixed keeps its last error until the next attempt.
     """
-    if step.state is StepState.PROCESSED:
+    if step.state in {StepState.PROCESSED, StepState.SKIPPED}:
         return False
     failed = step.state is StepState.PENDING and step.error_code not in {"", *FIXABLE}
     return step.failure_count > 0 or failed

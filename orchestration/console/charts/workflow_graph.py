@@ -3,9 +3,11 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from ...decisions.flow import ANY, PASS
 from ..queries.workflows import StepShape, WorkflowShape
 
 BOX = (190, 74)  # width and height, in units of the drawing
+LINE = 19  # by which boxes are higher where one says when it is skipped
 GAP = (64, 26)
 EDGE = 8  # around it all
 
@@ -19,21 +21,35 @@ class Box:
     shape: StepShape
     kind: str  # "error", "busy", "held" or "": picks the colour
     counts: str
+    flow: str = ""  # when it is skipped, in short
+    title: str = ""  # the same in full
+
+
+@dataclass(frozen=True, kw_only=True)
+class Arrow:
+    """An SVG path to a step; `optional` if that has a condition."""
+
+    path: str
+    optional: bool
 
 
 @dataclass(frozen=True, kw_only=True)
 class Graph:
-    """The drawing; `arrows` are SVG paths."""
+    """The drawing; the text with a box's counts stands at `counts_y` in it."""
 
     width: int
     height: int
     boxes: Sequence[Box]
-    arrows: Sequence[str]
+    arrows: Sequence[Arrow]
+    box_height: int
+    counts_y: int
 
 
 def graph(shape: WorkflowShape) -> Graph:
     """Return the drawing of a workflow: each step right of all that it comes after."""
     column = _columns({node.step.name: tuple(node.step.after) for node in shape.steps})
+    line = LINE if any(node.step.may_be_skipped for node in shape.steps) else 0
+    height = BOX[1] + line
     rows: dict[int, int] = {}
     boxes: dict[str, Box] = {}
     for node in shape.steps:
@@ -42,22 +58,29 @@ def graph(shape: WorkflowShape) -> Graph:
         rows[at] = row + 1
         boxes[node.step.name] = Box(
             x=EDGE + at * (BOX[0] + GAP[0]),
-            y=EDGE + row * (BOX[1] + GAP[1]),
+            y=EDGE + row * (height + GAP[1]),
             shape=node,
             kind=_kind(node),
             counts=_counts(node),
+            flow=_flow(node),
+            title=_title(node),
         )
     tallest = max(rows.values(), default=1)
     arrows = [
-        _arrow(boxes[before], boxes[node.step.name])
+        Arrow(
+            path=_arrow(boxes[before], boxes[node.step.name], height // 2),
+            optional=node.step.when is not True,
+        )
         for node in shape.steps
         for before in node.step.after
     ]
     return Graph(
         width=2 * EDGE + (max(column.values(), default=0) + 1) * (BOX[0] + GAP[0]) - GAP[0],
-        height=2 * EDGE + tallest * (BOX[1] + GAP[1]) - GAP[1],
+        height=2 * EDGE + tallest * (height + GAP[1]) - GAP[1],
         boxes=list(boxes.values()),
         arrows=arrows,
+        box_height=height,
+        counts_y=62 + line,
     )
 
 
@@ -80,9 +103,9 @@ def _columns(after: Mapping[str, Sequence[str]]) -> dict[str, int]:
     return columns
 
 
-def _arrow(start: Box, end: Box) -> str:
-    x, y = start.x + BOX[0], start.y + BOX[1] // 2
-    to_x, to_y = end.x, end.y + BOX[1] // 2
+def _arrow(start: Box, end: Box, middle: int) -> str:
+    x, y = start.x + BOX[0], start.y + middle
+    to_x, to_y = end.x, end.y + middle
     bend = (to_x - x) // 2
     line = f"M{x} {y}C{x + bend} {y} {to_x - bend} {to_y} {to_x - 2} {to_y}"
     return f"{line}m-7 -4l7 4l-7 4"
@@ -95,6 +118,22 @@ def _kind(node: StepShape) -> str:
         return "held"
     busy = node.counts.pending or node.counts.processing or node.counts.undoing
     return "busy" if busy else ""
+
+
+def _flow(node: StepShape) -> str:
+    """Return when a step is skipped, short enough for the box."""
+    if node.condition:
+        return f"if {node.condition}"
+    passed = [code for code, follows in node.step.refused.items() if follows == PASS]
+    codes = ", ".join("any refusal" if code == ANY else code for code in passed)
+    return f"passes over {codes}" if codes else ""
+
+
+def _title(node: StepShape) -> str:
+    """Return when a step is skipped, and what follows its refusals."""
+    needed = f"Needed if {node.condition}." if node.condition else ""
+    refused = f"If refused: {node.refusals}." if node.refusals else ""
+    return f"{needed} {refused}".strip()
 
 
 def _counts(node: StepShape) -> str:

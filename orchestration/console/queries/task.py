@@ -8,6 +8,7 @@ from uuid import UUID
 
 from ...applications import by_hand
 from ...database import clock
+from ...decisions import flow_words
 from ...decisions.recovery import KEY_FORGOTTEN, KEYS, keeps_key, key_of_resubmission
 from ...models import Alert, Attempt, AttemptEvidence, Event, Hold, Step, Submission, Task
 from ...payloads.keys import step_key
@@ -67,6 +68,16 @@ class StepDetail:
     def in_error(self) -> bool:
         """Return whether an operator may resubmit it."""
         return self.step.process_state == StepState.ERROR
+
+    @property
+    def condition(self) -> str:
+        """Return its condition in words, if it has one."""
+        return flow_words.condition(flow_words.stored(self.step.flow))
+
+    @property
+    def refusals(self) -> str:
+        """Return what follows its refusals, in words, as far as its workflow says it."""
+        return flow_words.refusals(flow_words.stored(self.step.flow))
 
     @property
     def at_work(self) -> bool:
@@ -194,7 +205,7 @@ def _outlook(task: Task, details: Sequence[StepDetail]) -> next_step.NextStep:
         telling.step.name if telling else "",
         telling.outlook if telling else None,
         max(0, under_way - 1),
-        next_step.standing_names([detail.step for detail in details]),
+        [detail.step for detail in details],
     )
 
 

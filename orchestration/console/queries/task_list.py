@@ -222,10 +222,7 @@ def _rows(ids: Sequence[UUID], belongs: set[UUID], *, personal: bool) -> list[Ta
             TaskRow(
                 task=task,
                 step=at,
-                outlook=outlook
-                or next_step.of_task(
-                    task.state, "", None, 0, next_step.standing_names(steps[task.id])
-                ),
+                outlook=outlook or next_step.of_task(task.state, "", None, 0, steps[task.id]),
                 gone=task.id not in belongs,
                 redactor=hidden.get(task.id),
             )

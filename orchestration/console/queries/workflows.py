@@ -7,6 +7,7 @@ from datetime import datetime
 
 from ... import registry
 from ...database import clock, sql
+from ...decisions import flow_words
 from ...models import Hold, Policy
 from ...models.hold import Scope
 from ...states import StepState
@@ -55,6 +56,16 @@ class StepShape:
     policy: Policy | None
     counts: StepCounts
     hold: Hold | None
+
+    @property
+    def condition(self) -> str:
+        """Return its condition in words, if it has one."""
+        return flow_words.condition(self.step.flow)
+
+    @property
+    def refusals(self) -> str:
+        """Return what follows its refusals, in words, as far as its workflow says it."""
+        return flow_words.refusals(self.step.flow)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,7 +6,7 @@ from orchestration import registry
 from orchestration.agents.actions import action
 from orchestration.agents.base import Agent
 from orchestration.agents.input_schema import input_schema
-from orchestration.payloads.placeholders import field, key, result
+from orchestration.payloads.placeholders import field, first, key, not_, result
 from orchestration.workflows.step import Step
 from orchestration.workflows.workflow import Workflow
 
@@ -44,6 +44,28 @@ def test_fields_have_the_types_of_what_takes_them():
     )
     assert schema["properties"] == {"n": QUANTITY, "first": {}, "note": {}, "reason": {}}
     assert schema["required"] == ["n", "first", "note", "reason"]
+
+
+def test_field_with_a_default_is_optional():
+    schema = schema_of(
+        {"count": field("n", default=1), "note": first(field("note"), field("order", "note"))},
+        contact=field("order", "to"),
+    )
+    assert schema["properties"]["n"] == QUANTITY
+    assert schema["properties"]["note"] == {}
+    assert schema["properties"]["order"]["properties"].keys() == {"to", "note"}
+    assert schema["properties"]["order"]["required"] == ["to"]
+    assert schema["required"] == ["order", "reason"]
+
+
+def test_fields_of_conditions_are_taken_too():
+    steps = [
+        Step(name="a", agent="store", action="take", undo=None, when=not_(field("gift"))),
+        Step(name="b", agent="store", action="take", undo=None, when=field("sent", default=False)),
+    ]
+    schema = input_schema(Workflow(name="w", steps=steps))
+    assert schema["properties"].keys() == {"gift", "sent"}
+    assert schema["required"] == ["gift"]
 
 
 def test_fields_inside_of_others_are_objects():

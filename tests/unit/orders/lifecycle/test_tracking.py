@@ -192,6 +192,18 @@ def test_stages_of_an_undo():
     assert shown.parcel == "TRK1"
 
 
+@pytest.mark.parametrize("state", [TaskState.PROCESSING, TaskState.UNDOING, TaskState.PROCESSED])
+def test_step_that_is_not_needed_is_left_out_and_no_trouble(state):
+    skipped = step("create_shipment", StepState.SKIPPED, failures=2, code="not_served")
+    progress = at(state, DONE, DONE, StepState.SKIPPED, DONE, DONE)
+    steps = [skipped if its.name == "create_shipment" else its for its in progress.steps]
+    shown = look(replace(progress, steps=tuple(steps)))
+    names = ("reserve_stock", "authorize_payment", "capture_payment", "send_confirmation")
+    assert [stage.text for stage in shown.stages[1:]] == [STEPS[name][0] for name in names]
+    assert shown.sentence not in {str(tracking.TROUBLE), str(tracking.STUCK)}
+    assert shown.parcel == ""
+
+
 @pytest.mark.parametrize("taken", [{}, {"reserve_stock": WAITING}])
 def test_order_that_is_being_cancelled_announces_nothing_to_come(taken):
     dos = (DONE, DONE, PENDING, WAITING, PROCESSING)

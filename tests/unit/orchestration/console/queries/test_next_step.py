@@ -6,12 +6,16 @@ import pytest
 
 from orchestration.decisions.wait_reasons import AgentFacts, why_agent
 from orchestration.models import Hold, Step
+from orchestration.payloads.placeholders import result
 from orchestration.states import GateState, StepState, TaskState
 from orchestration.waiting.next_step import AgentView, NextStep, of_step, of_task, telling_step
 
 NOW = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
 SOON = NOW + timedelta(seconds=42)
 PAST = NOW - timedelta(seconds=42)
+
+
+SHIPS = result("sort", "ships")
 
 
 def view(state=GateState.CLOSED, **facts) -> AgentView:
@@ -116,7 +120,24 @@ def text_of(outlook: NextStep) -> str:
         (step("error"), {}, "waiting for an operator"),
         (step("error", resolve_by=SOON), {}, "waiting for a fix; the task will be undone …"),
         (step("skipped"), {}, "not needed"),
+        (
+            step("skipped", flow={"when": SHIPS}),
+            {},
+            "not needed: its condition does not hold (sort.ships)",
+        ),
+        (
+            step("skipped", flow={"refused": {"no": "pass"}}, outcome="rejected", error_code="no"),
+            {},
+            "not needed: refused with no, and passed over",
+        ),
+        (
+            step("waiting", after=["a"], flow={"when": SHIPS}),
+            {},
+            "waiting for “a”; needed if sort.ships",
+        ),
+        (step("waiting", after=["a"], flow={"refused": {"no": "pass"}}), {}, "waiting for “a”"),
         (step("processed", done_by="ann"), {}, "done by hand by ann"),
+        (step("processed", done_by="?"), {}, "done by hand"),
         (step("cancelled"), {}, "cancelled by the undo of the task"),
     ],
 )
@@ -184,7 +205,19 @@ def test_task_says_until_when_it_can_be_corrected():
     )
 
 
+@pytest.mark.parametrize(
+    ("skipped", "words"), [(0, ""), (1, "; 1 was not needed"), (2, "; 2 were not needed")]
+)
+def test_end_of_a_task_says_how_many_steps_were_not_needed(skipped, words):
+    steps = [step("processed"), *[step("skipped")] * skipped]
+    assert of_task("processed", "", None, 0, steps).text == f"Ended: all steps are done{words}"
+
+
 def test_effects_left_after_an_undo_are_named():
-    assert text_of(of_task("undone", "", None, 0, ["letter", "call"])) == (
+    standing = [
+        Step(name=name, process_state=state, irreversible="sent")
+        for name, state in (("letter", "processed"), ("call", "processed"), ("other", "skipped"))
+    ]
+    assert text_of(of_task("undone", "", None, 0, standing)) == (
         "Ended: all known effects were undone except “letter” and “call”"
     )
