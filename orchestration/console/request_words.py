@@ -37,9 +37,14 @@ def _placeholder(value: Mapping[str, Any]) -> str:
 def request_words(step: Step) -> Any:
     """Return what a step's agent is sent, with words for what is loaded when it is."""
     loads = step.loads or ()
-    if step.process_state == StepState.WAITING:
+    if step.process_state == StepState.WAITING or _is_never_sent(step):
         return template_words(step.request)
     return filled(step.request, loads, [loaded_words(path) for _, path in loads])
+
+
+def _is_never_sent(step: Step) -> bool:
+    """Return whether a step was skipped by its condition: its request stays a template."""
+    return step.process_state == StepState.SKIPPED and not step.attempt
 
 
 def loaded_words(path: Sequence[str]) -> str:

@@ -11,10 +11,10 @@ from ..states import OnRejection, Outcome
 from .flow import ANY, PASS, Flow
 
 FOLLOWS = {
-    PASS: "passed over",
-    OnRejection.ERROR: "an error, for a person",
-    OnRejection.WAIT: "kept for a fix, then the task is undone",
-    OnRejection.UNDO: "the task is undone",
+    PASS: "is passed over",
+    OnRejection.ERROR: "is an error, for a person",
+    OnRejection.WAIT: "waits for a fix, then undoes the task",
+    OnRejection.UNDO: "undoes the task",
 }
 HOLDS = (NOT, PASSED, DONE)  # stand for true or false
 
@@ -35,11 +35,10 @@ def condition(flow: Flow | None) -> str:
 def refusals(flow: Flow | None) -> str:
     """Return what follows the refusals of a step, by code, in words; empty where its policy says all."""
     refused = flow.refused if flow else {}
-    codes = sorted(refused, key=lambda code: code == ANY)
+    others = "any other" if len(refused) > 1 else "any refusal"
     return "; ".join(
-        f"{'any other' if code == ANY and codes[1:] else 'any' if code == ANY else code}: "
-        f"{FOLLOWS.get(refused[code], refused[code])}"
-        for code in codes
+        f"{others if code == ANY else code} {FOLLOWS.get(refused[code], refused[code])}"
+        for code in sorted(refused, key=lambda code: code == ANY)
     )
 
 

@@ -27,9 +27,10 @@ class Box:
 
 @dataclass(frozen=True, kw_only=True)
 class Arrow:
-    """An SVG path to a step; `optional` if that has a condition."""
+    """The SVG paths of an arrow to a step; `optional` if that has a condition."""
 
-    path: str
+    line: str
+    head: str
     optional: bool
 
 
@@ -67,10 +68,7 @@ def graph(shape: WorkflowShape) -> Graph:
         )
     tallest = max(rows.values(), default=1)
     arrows = [
-        Arrow(
-            path=_arrow(boxes[before], boxes[node.step.name], height // 2),
-            optional=node.step.when is not True,
-        )
+        _arrow(boxes[before], boxes[node.step.name], height // 2)
         for node in shape.steps
         for before in node.step.after
     ]
@@ -103,12 +101,15 @@ def _columns(after: Mapping[str, Sequence[str]]) -> dict[str, int]:
     return columns
 
 
-def _arrow(start: Box, end: Box, middle: int) -> str:
+def _arrow(start: Box, end: Box, middle: int) -> Arrow:
     x, y = start.x + BOX[0], start.y + middle
     to_x, to_y = end.x, end.y + middle
     bend = (to_x - x) // 2
-    line = f"M{x} {y}C{x + bend} {y} {to_x - bend} {to_y} {to_x - 2} {to_y}"
-    return f"{line}m-7 -4l7 4l-7 4"
+    return Arrow(
+        line=f"M{x} {y}C{x + bend} {y} {to_x - bend} {to_y} {to_x - 2} {to_y}",
+        head=f"M{to_x - 9} {to_y - 4}l7 4l-7 4",
+        optional=end.shape.step.when is not True,
+    )
 
 
 def _kind(node: StepShape) -> str:
@@ -132,7 +133,7 @@ def _flow(node: StepShape) -> str:
 def _title(node: StepShape) -> str:
     """Return when a step is skipped, and what follows its refusals."""
     needed = f"Needed if {node.condition}." if node.condition else ""
-    refused = f"If refused: {node.refusals}." if node.refusals else ""
+    refused = f"Refusals: {node.refusals}." if node.refusals else ""
     return f"{needed} {refused}".strip()
 
 

@@ -75,7 +75,8 @@ class InputForm(forms.Form):
 
 def _field(schema: Mapping[str, Any], **options: Any) -> forms.Field:
     """Return the field for values of a schema."""
-    options["help_text"] = str(schema.get("description", ""))
+    optional = "" if options["required"] else "Optional."
+    options["help_text"] = f"{optional} {schema.get('description', '')}".strip()
     choices = schema.get("enum", ())
     if choices and all(isinstance(choice, str) for choice in choices):
         return forms.ChoiceField(

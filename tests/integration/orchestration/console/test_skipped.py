@@ -21,11 +21,12 @@ from orchestration.api import (
     passed,
     result,
 )
-from orchestration.models import Event, Task
+from orchestration.incidents import aggregation
+from orchestration.models import Event, Incident, Task
 from orchestration.models import Step as Row
 from orchestration.testing import outcomes
 from orchestration.transitions.holds import hold
-from orchestration.transitions.resubmit import done_by_hand
+from orchestration.transitions.resubmit import done_by_hand, resubmit
 from tests.support.operators import browser, person
 from tests.support.page import page, query_count
 
@@ -109,6 +110,8 @@ class TestTask:
         assert ship.only(".badge.skipped").text == "skipped"
         assert ship.all("p")[0].text == f"not needed: its condition does not hold ({SHIPS})"
         assert ship.only('[data-fact="condition"]').text == SHIPS
+        assert json.loads(ship.only("pre").text) == {"to": "«name of the input»"}
+        assert ship.only("summary").text == "Request (not sent)"
         assert live.only(".ops-now").text.endswith("all steps are done; 2 were not needed.")
 
     def test_step_that_waits_shows_its_condition(self, client, parcel, run):
@@ -125,7 +128,7 @@ class TestTask:
         live = shown(client, task)
         card = step(live, "first")
         assert card.all("p")[0].text == "not needed: refused with not_served, and passed over"
-        assert card.only('[data-fact="refusals"]').text == "not_served: passed over"
+        assert card.only('[data-fact="refusals"]').text == "not_served is passed over"
         assert card.all(".ops-error") == []
         assert NAME not in card.text
 
@@ -168,12 +171,12 @@ class TestElsewhere:
             f"if {SHIPS}", "passes over not_served",
         ]  # fmt: skip
         assert optional[0].only("title").text == f"Needed if {SHIPS}."
-        assert optional[1].only("title").text == "If refused: not_served: passed over."
+        assert optional[1].only("title").text == "Refusals: not_served is passed over."
         assert len(drawn.all("path.optional")) == 3
         row = section.only('[data-step="ship"]')
         assert row.only("[data-condition]").text == f"needed if {SHIPS}"
         refusals = section.only('[data-step="first"]').only("[data-refusals]").text
-        assert refusals == "This workflow, if refused with: not_served: passed over."
+        assert refusals == "In this workflow: not_served is passed over."
 
     def test_plain_workflow_is_drawn_as_before(self, client, parcel):
         drawn = page(client.get("/ops/workflows/")).only("#workflow-greet").only("svg")
@@ -188,7 +191,7 @@ class TestElsewhere:
         steps = {step["name"]: step for step in json.loads(printed.getvalue())["steps"]}
         assert steps["ship"]["needed_if"] == SHIPS
         assert steps["ship"]["skipped"] == f"not needed: its condition does not hold ({SHIPS})"
-        assert steps["first"]["if_refused"] == "not_served: passed over"
+        assert steps["first"]["if_refused"] == "not_served is passed over"
         assert {"flow", "needed_if", "skipped"}.isdisjoint(steps["sort"])
         assert steps["first"]["done_by"] == ""
 
@@ -211,3 +214,21 @@ class TestElsewhere:
             "Ended: all steps are done; 1 was not needed",
         ]
         assert "2 were not needed" in page(seer.get("/ops/tasks/")).text
+
+    def test_failure_that_ends_in_a_passed_over_refusal_is_mended(self, client, parcel, run):
+        run.script("greeter.greet", outcomes.rejected("full"), outcomes.rejected("not_served"))
+        task = parcel(quiet=True)
+        run.go()
+        aggregation.aggregate("housekeeper-1")
+        incident = Incident.objects.get(code="full")
+        failed = Row.objects.get(task__reference=task.reference, name="first")
+        resubmit(failed.id, attempt=failed.attempt, actor="ann", reason="again")
+        run.script("greeter.greet", outcomes.rejected("not_served"), outcomes.done(id="g2"))
+        run.go()
+        aggregation.aggregate("housekeeper-1")
+        assert task.steps["first"] == "skipped"
+        assert task.state == "processed"
+        incident.refresh_from_db()
+        assert incident.open_tasks == 0
+        seen = page(client.get(f"/ops/incidents/{incident.id}/"))
+        assert seen.only('[data-fixed="1"][data-again="0"][data-in-progress="0"]')

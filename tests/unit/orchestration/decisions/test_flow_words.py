@@ -61,12 +61,12 @@ def test_condition_of_a_step():
     ("refused", "words"),
     [
         ({}, ""),
-        ({"not_served": "pass"}, "not_served: passed over"),
-        ({"*": "pass"}, "any: passed over"),
-        ({"*": "undo"}, "any: the task is undone"),
+        ({"not_served": "pass"}, "not_served is passed over"),
+        ({"*": "pass"}, "any refusal is passed over"),
+        ({"*": "undo"}, "any refusal undoes the task"),
         (
             {"*": "error", "b": "pass", "a": "wait"},
-            "b: passed over; a: kept for a fix, then the task is undone; any other: an error, for a person",
+            "b is passed over; a waits for a fix, then undoes the task; any other is an error, for a person",
         ),
     ],
 )
