@@ -121,7 +121,7 @@ class TestTask:
             "waiting for “first”; needed if first is passed over (not_served)"
         )
 
-    def test_refusal_that_is_passed_over_is_no_error(self, client, parcel, run):
+    def test_refusal_that_is_passed_over_is_not_shown_as_an_error(self, client, parcel, run):
         run.script("greeter.greet", outcomes.rejected("not_served", f"{NAME} is on an island"))
         task = parcel(quiet=True)
         run.go()
@@ -208,8 +208,8 @@ class TestElsewhere:
         form = {"narrowing": "q=columns%3Areference%2Cnext", "format": "csv"}
         file = b"".join(seer.post("/ops/export/tasks/", form).streaming_content)
         rows = csv.DictReader(file.decode("utf-8-sig").splitlines())
-        said = {row["reference"]: row["next"] for row in rows}
-        assert [said[task.reference] for task in tasks] == [
+        next_of = {row["reference"]: row["next"] for row in rows}
+        assert [next_of[task.reference] for task in tasks] == [
             "Ended: all steps are done; 2 were not needed",
             "Ended: all steps are done; 1 was not needed",
         ]

@@ -73,6 +73,8 @@ def page(monkeypatch):
         "test_trip_is_booked",
         "test_a_call_in_doubt_is_repeated_under_its_key",
         "test_a_full_flight_is_an_error_and_what_was_held_is_released",
+        "test_detour_is_not_needed_where_the_direct_flight_has_a_seat",
+        "test_detour_is_held_where_the_direct_flight_is_full",
     ],
 )
 def test_workflow_of_the_page(page, request, name):

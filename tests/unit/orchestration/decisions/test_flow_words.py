@@ -83,7 +83,7 @@ def test_why_a_step_was_skipped():
 
 
 @pytest.mark.parametrize("value", [None, {}, "it is nested too deeply", {"refused": 3}, [1]])
-def test_what_is_no_declaration_has_no_words(value):
+def test_other_values_than_declarations_have_no_words(value):
     assert stored(value) is None
 
 
