@@ -41,7 +41,7 @@ from .agents.base import Agent
 from .agents.errors import Fault, Rejected, Transient, Unknown
 from .agents.http import HttpAgent
 from .agents.payload_schemas import Invalid
-from .agents.policy_values import PolicyValues
+from .agents.policy_values import PolicyValues, StepPolicyValues
 from .agents.service_ledger import LedgerEntry
 from .applications import status_messages as response_queue
 from .applications.audits import LATELY, Check, Part, Scope, Violation
@@ -71,12 +71,12 @@ __all__ = [
     "LATELY", "NOW", "READ_STATUS", "Accepted", "Agent", "Amendment", "AskedChange", "Call", "Caller",
     "CappedPaginator", "Check", "Delivery", "Direction", "Duty", "ExternalView", "Fault", "Found", "Health",
     "HttpAgent", "Invalid", "LedgerEntry", "Part", "PolicyValues", "Posting", "Progress", "Refusal",
-    "Refused", "Rejected", "Scope", "Status", "StatusKind", "Step", "StepProgress", "StepState", "Submitted",
-    "Sweep", "TaskState", "Transient", "Unknown", "Violation", "Workflow", "acknowledge", "action",
-    "authenticate", "done", "ensure_application", "field", "first", "format_money", "give", "is_busy",
-    "is_unavailable", "keep_tasks", "key", "loaded", "not_", "passed", "post", "progress", "receive_status",
-    "register", "register_audit", "register_duty", "register_external_view", "register_scope",
-    "request_resubmit", "request_undo", "result", "status_messages", "submit",
+    "Refused", "Rejected", "Scope", "Status", "StatusKind", "Step", "StepPolicyValues", "StepProgress",
+    "StepState", "Submitted", "Sweep", "TaskState", "Transient", "Unknown", "Violation", "Workflow",
+    "acknowledge", "action", "authenticate", "done", "ensure_application", "field", "first", "format_money",
+    "give", "is_busy", "is_unavailable", "keep_tasks", "key", "loaded", "not_", "passed", "post", "progress",
+    "receive_status", "register", "register_audit", "register_duty", "register_external_view",
+    "register_scope", "request_resubmit", "request_undo", "result", "status_messages", "submit",
 ]  # fmt: skip
 
 

@@ -1,9 +1,11 @@
 """The thresholds that an agent may give first values; admins change them later."""
 
-from typing import Literal, TypedDict
+__all__ = ["PolicyValues", "StepPolicyValues"]
+
+from ..decisions.step_policy import StepPolicyValues
 
 
-class PolicyValues(TypedDict, total=False):
+class PolicyValues(StepPolicyValues, total=False):
     """What differs from the defaults; times are in seconds (docs/run/configure.md says what each does).
 
     >>> class Hotel(HttpAgent):
@@ -14,15 +16,8 @@ class PolicyValues(TypedDict, total=False):
     time_allowed: float
     call_timeout: float
     tries: int
-    failure_threshold: int
     backoff: float
     backoff_cap: float
-    past_threshold: Literal["error", "wait", "undo"]
-    extended_wait: float
-    max_extended_waits: int
-    on_rejection: Literal["error", "wait", "undo"]
-    resolve_within: float
-    undo_threshold: int
     key_memory: float | None
     window: int
     rate: float | None

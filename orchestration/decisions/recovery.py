@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from ..states import Direction, Outcome, PastThreshold
+from ..states import Direction, OnRejection, Outcome, PastThreshold
 from .backoff import backoff
 
 # An agent says so when a call may have been done, the service has forgotten its key, and it cannot
@@ -26,7 +26,10 @@ KEYS = {
 
 @dataclass(frozen=True, kw_only=True)
 class Thresholds:
-    """The part of an agent's policy that recovery looks at; times in seconds."""
+    """What decides about a step that failed or was rejected; times in seconds.
+
+    Values are of its agent's policy, but for those that the step has for itself (`step_policy`).
+    """
 
     failure_threshold: int
     backoff: float
@@ -36,6 +39,8 @@ class Thresholds:
     extended_wait: float = 600.0
     max_extended_waits: int = 3
     retry_after_cap: float = 3600.0
+    on_rejection: str = OnRejection.ERROR
+    resolve_within: float = 1800.0
 
 
 @dataclass(frozen=True, kw_only=True)

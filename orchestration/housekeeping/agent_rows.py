@@ -1,4 +1,4 @@
-"""Create the rows that agents and workflows need: policies, with their defaults, and gates."""
+"""Create the rows that agents and workflows need: policies, with their first values, and gates."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -8,7 +8,8 @@ from django.db.models import Exists, OuterRef
 from .. import conf, registry
 from ..cluster import leader_election
 from ..cluster.duty import Duty
-from ..models import Gate, Policy, RetentionPolicy, RollUpMark, SupervisorPolicy
+from ..models import Gate, Policy, RetentionPolicy, RollUpMark, StepPolicy, SupervisorPolicy
+from ..states import LOCAL
 
 
 def ensure(*, plan: Sequence[tuple[Any, bool]] = (), **_: Any) -> None:
@@ -28,6 +29,7 @@ def ensure_declared() -> None:
     """Create the missing rows of agents and workflows."""
     ensure_agents()
     ensure_workflows()
+    ensure_steps()
 
 
 def ensure_agents() -> None:
@@ -45,6 +47,25 @@ def ensure_workflows() -> None:
     known = set(RetentionPolicy.objects.values_list("workflow", flat=True))
     for name in sorted(registry.workflows.keys() - known):
         RetentionPolicy.objects.get_or_create(workflow=name)
+
+
+def ensure_steps() -> None:
+    """Create the rows of new steps that call an agent; note which agent each of them calls by now.
+
+    Rows of steps that are not declared any more stay, as those of agents do: tasks may still have them.
+    """
+    rows = StepPolicy.objects.values_list("workflow", "step", "agent")
+    known = {(workflow, step): agent for workflow, step, agent in rows}
+    for name, workflow in sorted(registry.workflows.items()):
+        for step in workflow.steps:
+            place, agent = {"workflow": name, "step": step.name}, known.get((name, step.name))
+            if step.agent in {LOCAL, agent}:
+                continue
+            if agent is None:
+                defaults = {"agent": step.agent, **step.policy}
+                StepPolicy.objects.get_or_create(**place, defaults=defaults)
+            else:
+                StepPolicy.objects.filter(**place).update(agent=step.agent)
 
 
 ADD_ROWS = Duty(

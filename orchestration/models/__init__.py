@@ -20,6 +20,7 @@ from .rollup import GateRollUp, RollUpMark, StepRollUp, TaskRollUp
 from .saved import SavedView
 from .statestore import StateStore
 from .step import Step
+from .step_policy import StepPolicy
 from .supervisor_policy import SupervisorPolicy
 from .task import Task
 from .undo import UndoRequest

@@ -12,6 +12,50 @@ from ..states import OnRejection, PastThreshold
 from .fields import one_of, state_field
 
 
+def bounds_of_steps(table: str) -> list[models.CheckConstraint]:
+    """Return the bounds of the thresholds that a step may have values of its own for.
+
+    `table` begins their names. An empty value is within all bounds.
+    """
+    return [
+        models.CheckConstraint(
+            condition=Q(failure_threshold__gte=1, failure_threshold__lte=1000),
+            name=f"{table}_failure_threshold",
+            violation_error_message=(
+                "The failure threshold must be between 1 and 1000: with 0, a step would be "
+                "an error before it was tried."
+            ),
+        ),
+        one_of("past_threshold", PastThreshold, f"{table}_past_threshold"),
+        one_of("on_rejection", OnRejection, f"{table}_on_rejection"),
+        models.CheckConstraint(
+            condition=Q(resolve_within__gt=0, resolve_within__lte=2_592_000),
+            name=f"{table}_resolve_within",
+            violation_error_message=(
+                "A rejected step must wait more than 0 seconds, and at most 30 days, to be mended."
+            ),
+        ),
+        models.CheckConstraint(
+            condition=Q(
+                extended_wait__gt=0, extended_wait__lte=604_800, max_extended_waits__lte=1000
+            ),
+            name=f"{table}_extended_wait",
+            violation_error_message=(
+                "The extended wait must be more than 0 seconds and at most a week, and be "
+                "taken at most 1000 times."
+            ),
+        ),
+        models.CheckConstraint(
+            condition=Q(undo_threshold__gte=F("failure_threshold"), undo_threshold__lte=10_000),
+            name=f"{table}_undo_threshold",
+            violation_error_message=(
+                "An undo must be tried at least as often as what it undoes "
+                "(undo threshold ≥ failure threshold), and at most 10,000 times."
+            ),
+        ),
+    ]
+
+
 class Policy(models.Model):
     """How one agent is called, and what happens when that fails. All times are in seconds."""
 
@@ -107,6 +151,7 @@ class Policy(models.Model):
     class Meta:
         verbose_name_plural = "policies"
         constraints = [
+            *bounds_of_steps("policy"),
             models.CheckConstraint(
                 condition=Q(call_timeout__gt=0, call_timeout__lte=600),
                 name="policy_call_timeout",
@@ -127,14 +172,6 @@ class Policy(models.Model):
                 violation_error_message="An agent makes between 1 and 10 calls in one attempt.",
             ),
             models.CheckConstraint(
-                condition=Q(failure_threshold__gte=1, failure_threshold__lte=1000),
-                name="policy_failure_threshold",
-                violation_error_message=(
-                    "The failure threshold must be between 1 and 1000: with 0, a step would be "
-                    "an error before it was tried."
-                ),
-            ),
-            models.CheckConstraint(
                 condition=Q(backoff__gt=0, backoff_cap__gte=F("backoff"), backoff_cap__lte=86400),
                 name="policy_backoff",
                 violation_error_message=(
@@ -148,34 +185,6 @@ class Policy(models.Model):
                 violation_error_message=(
                     "The window must be between 1 and 10,000 requests; to stop an agent, "
                     "hold it instead."
-                ),
-            ),
-            one_of("past_threshold", PastThreshold, "policy_past_threshold"),
-            one_of("on_rejection", OnRejection, "policy_on_rejection"),
-            models.CheckConstraint(
-                condition=Q(resolve_within__gt=0, resolve_within__lte=2_592_000),
-                name="policy_resolve_within",
-                violation_error_message=(
-                    "A rejected step must wait more than 0 seconds, and at most 30 days, to be "
-                    "mended."
-                ),
-            ),
-            models.CheckConstraint(
-                condition=Q(
-                    extended_wait__gt=0, extended_wait__lte=604_800, max_extended_waits__lte=1000
-                ),
-                name="policy_extended_wait",
-                violation_error_message=(
-                    "The extended wait must be more than 0 seconds and at most a week, and be "
-                    "taken at most 1000 times."
-                ),
-            ),
-            models.CheckConstraint(
-                condition=Q(undo_threshold__gte=F("failure_threshold"), undo_threshold__lte=10_000),
-                name="policy_undo_threshold",
-                violation_error_message=(
-                    "An undo must be tried at least as often as what it undoes "
-                    "(undo threshold ≥ failure threshold), and at most 10,000 times."
                 ),
             ),
             models.CheckConstraint(

@@ -1,6 +1,6 @@
 """Decide about failed and expired steps: what caused the failure, what follows (P10, P11, P26)."""
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -22,7 +22,6 @@ from ..decisions.recovery import (
     Undo,
     decide,
 )
-from ..models import Policy
 from ..states import Outcome
 from ..transitions.failures import (
     Failed,
@@ -51,12 +50,12 @@ def recover(
     failed = lock_failed(tasks, now=now, silent_since=losses.silent_since)
     if not failed:
         return Counter()
-    known = defaultdict(Policy, Policy.objects.in_bulk({step.agent for step in failed}))
+    known = policies.of_steps([step.key for step in failed])
     excused = _excused(failed, losses)
 
     def judge(step: Failed, failure: Failure) -> Decision:
         failure = replace(failure, undoing=step.change.undoing)
-        return decide(policies.thresholds(known[step.agent]), failure, chance())
+        return decide(known[step.key], failure, chance())
 
     decided = [(step, judge(step, failure)) for step, failure in excused]
     again = [(step, what) for step, what in decided if isinstance(what, Retry)]

@@ -21,7 +21,7 @@ from ..database import sql
 from ..housekeeping import agent_rows, housekeeper
 from ..messaging import queue_names, queues
 from ..messaging.messages import Reply, Request
-from ..models import Policy, Worker
+from ..models import Policy, StepPolicy, Worker
 from .doubles import Called, Double, Script, called, double, without_waiting
 from .fake_clock import FakeClock, frozen
 from .inboxes import Inboxes, in_memory
@@ -95,6 +95,11 @@ class Run:
         """Change thresholds of an agent's policy, such as `tries=1`."""
         registry.get(registry.agents, "agent", agent)
         Policy.objects.filter(agent=agent).update(**thresholds)
+
+    def step_policy(self, workflow: str, step: str, **thresholds: Any) -> None:
+        """Change thresholds that a step has for itself, such as `failure_threshold=2`; None: its agent's."""
+        if not StepPolicy.objects.filter(workflow=workflow, step=step).update(**thresholds):
+            raise LookupError(f"no step {step!r} of a workflow {workflow!r} calls an agent")
 
     def submit(
         self,

@@ -71,6 +71,10 @@ WHERE was <> becomes
 ON CONFLICT DO NOTHING
 """
 POLICY = "LEFT JOIN orchestration_policy p ON p.agent = t.agent"
+# of a step: its own, else its agent's (`policies.of_steps`)
+RESOLVE_WITHIN = """coalesce((SELECT o.resolve_within FROM orchestration_task k
+    JOIN orchestration_steppolicy o ON o.workflow = k.workflow
+    WHERE k.id = t.task_id AND o.step = t.name), p.resolve_within) * interval '1 second'"""
 
 # Waits for no row, so that no one waits in a circle.
 MOVE = """
@@ -169,7 +173,8 @@ BACK = (
     Move(
         "step",
         "resolve_by",
-        "t.resolve_by > %(now)s + least(-%(jump)s, p.resolve_within * interval '1 second')",
+        f"""t.resolve_by IS NOT NULL
+        AND t.resolve_by > %(now)s + least(-%(jump)s, {RESOLVE_WITHIN})""",
     ),
     Move(
         "step",

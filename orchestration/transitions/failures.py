@@ -19,6 +19,7 @@ from ..models import DeadLetter, Step
 from ..models.fields import DatabaseNow
 from ..models.history import EventKind
 from ..models.low_water import deadline
+from ..policies import StepKey
 from ..states import Outcome, StepState
 from . import clock_jump, moves, reports
 from .change import Change, FinalFailure
@@ -58,6 +59,11 @@ class Failed:
     def agent(self) -> str:
         """Return the agent that was asked."""
         return self.view.agent
+
+    @property
+    def key(self) -> StepKey:
+        """Return what its thresholds are found by."""
+        return StepKey(self.change.workflow, self.view.name, self.view.agent)
 
     @cached_property
     def cause(self) -> Cause:

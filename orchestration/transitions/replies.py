@@ -13,8 +13,9 @@ from ..decisions.progress import Refusal, StepView, after_reply, refuse_reply, w
 from ..decisions.recovery import INSTANCE_SICK
 from ..incidents import tallies
 from ..messaging.messages import Reply
-from ..models import Event, Policy
+from ..models import Event
 from ..models.history import EventKind
+from ..policies import StepKey, of_steps
 from ..states import ANSWERED, Direction, Health, OnRejection, Outcome, StepState
 from . import evidence, moves, reports
 from .change import Change, FinalFailure, Ready
@@ -195,13 +196,16 @@ def _reject(rejected: Sequence[tuple[Reply, Change, StepView]]) -> None:
     """Decide about rejected steps: retry one that is waited for, undo its task, or have it in error.
 
     Its workflow says by the code whether its task is undone, at once or unless it was resolved by then, or
-    else the policy. A held task is undone after its release.
+    else its thresholds do. A held task is undone after its release.
     """
     if not (rejected := _without_patient(rejected)):
         return
-    policies = defaultdict(Policy, Policy.objects.in_bulk({step.agent for *_, step in rejected}))
+    keys = {
+        step.id: StepKey(change.workflow, step.name, step.agent) for _, change, step in rejected
+    }
+    known = of_steps(keys.values())
     follows = {
-        step.id: (step.flow and step.flow.on(step.error_code)) or policies[step.agent].on_rejection
+        step.id: (step.flow and step.flow.on(step.error_code)) or known[keys[step.id]].on_rejection
         for _, change, step in rejected
         if not change.undoing
     }
@@ -215,7 +219,7 @@ def _reject(rejected: Sequence[tuple[Reply, Change, StepView]]) -> None:
             continue
         resolve_within = 0.0 if step.id in held_steps else None
         if follows.get(step.id) == OnRejection.WAIT:
-            resolve_within = policies[step.agent].resolve_within
+            resolve_within = known[keys[step.id]].resolve_within
         change.fail(
             FinalFailure(
                 step=step.id,

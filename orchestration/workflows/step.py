@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from ..decisions.flow import PASS, Flow
+from ..decisions.step_policy import StepPolicyValues
 from ..payloads.placeholders import Loads, loads_of
 from ..states import LOCAL
 
@@ -34,8 +35,11 @@ class Step:
     `when` is a template of a condition: where it is false, empty, 0 or null as the step's time comes, the
     step is skipped, and what comes after it goes on. A template that takes the result of a step which may
     be skipped names a default, or other steps by `first`. `refused` says by the code of a refusal ("*": any
-    other) what follows, before the agent's policy does: "pass" skips the step, "error", "wait" and "undo" are
-    the policy's. After `passed(step, code)` another step may do instead.
+    other) what follows, before `on_rejection` does: "pass" skips the step, "error", "wait" and "undo" are
+    those of `on_rejection`. After `passed(step, code)` another step may do instead.
+
+    `policy` gives first values to the thresholds that the step has for itself; the others are its agent's.
+    Admins change them later.
 
     >>> book = Step(name="book", agent="greeter", action="greet", request={"guest": field("name")},
     ...             after=["check"], undo="take_back", undo_request={"key": key("book")})
@@ -53,6 +57,7 @@ class Step:
     charges: Mapping[str, Any] | None = None
     when: Any = True
     refused: Mapping[str, str] = dataclass_field(default_factory=dict)
+    policy: StepPolicyValues = dataclass_field(default_factory=StepPolicyValues)
 
     def __post_init__(self) -> None:
         if self.compute is not None and self.undo == UNDECLARED:

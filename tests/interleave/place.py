@@ -23,7 +23,16 @@ NAMES = (
     "application", "operator", "submission-1", "submission-2", "scheduler-1", "scheduler-2",
     "supervisor-1", "supervisor-2", "housekeeper",
 )  # fmt: skip
-KEEP = ("policy", "gate", "supervisorpolicy", "retentionpolicy", "lease", "rollupmark", "worker")
+KEEP = (
+    "policy",
+    "steppolicy",
+    "gate",
+    "supervisorpolicy",
+    "retentionpolicy",
+    "lease",
+    "rollupmark",
+    "worker",
+)
 EMPTIED = """
 SELECT relname FROM pg_class WHERE relkind = 'r' AND relname ~ '^orchestration_[a-z]+$'
     AND NOT relname = ANY(%(keep)s) ORDER BY relname

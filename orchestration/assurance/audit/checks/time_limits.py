@@ -36,10 +36,13 @@ TIME_LIMITS = (
         SELECT s.reference, 'step ' || s.name || ' is to be mended by '
             || to_char(s.resolve_by, 'YYYY-MM-DD HH24:MI:SS') || ', which is later than any policy allows'
         FROM audit_step s LEFT JOIN orchestration_policy p ON p.agent = s.agent
+        LEFT JOIN orchestration_steppolicy o ON o.workflow = s.workflow AND o.step = s.name
         WHERE s.resolve_by > {NOW} + {SLACK}
           AND s.resolve_by > {NOW} + {SLACK} + interval '1 second' * greatest(p.resolve_within, (
             SELECT max(h.resolve_within) FROM orchestration_historicalpolicy h
-            WHERE h.agent = s.agent), 1800)
+            WHERE h.agent = s.agent), o.resolve_within, (
+            SELECT max(h.resolve_within) FROM orchestration_historicalsteppolicy h
+            WHERE h.workflow = s.workflow AND h.step = s.name), 1800)
         """,  # noqa: S608 - no input in it
     ),
     Check(

@@ -132,6 +132,15 @@ def test_threshold_of_failures_ends_in_an_error(run, greet):
     assert Alert.objects.filter(closed_at=None).count() >= 1
 
 
+def test_step_has_a_threshold_of_its_own(run, greet):
+    run.step_policy("greet", "hello", failure_threshold=2)
+    run.script("greeter.greet", transient("down"))
+    run.finish()
+    assert ([call.at for call in greet.calls()], greet.state) == ([0.0, 1.0], "error")
+    with pytest.raises(LookupError, match="no step 'hallo'"):
+        run.step_policy("greet", "hallo", failure_threshold=2)
+
+
 def test_undo_takes_back_in_the_reverse_order(run, greet):
     run.go()
     ask_undo(greet)

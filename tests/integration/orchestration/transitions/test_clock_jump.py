@@ -15,6 +15,7 @@ from django.db.models import F
 from orchestration import conf, registry
 from orchestration.cluster import leader_election
 from orchestration.database.clock import database_now
+from orchestration.housekeeping import agent_rows
 from orchestration.models import (
     Alert,
     Application,
@@ -29,6 +30,7 @@ from orchestration.models import (
     Policy,
     StatusMessage,
     Step,
+    StepPolicy,
     Submission,
     Task,
     Worker,
@@ -365,6 +367,14 @@ class TestUndo:
         _, step = refused()
         jump(seconds)
         assert left(step, "resolve_by") >= 1798
+
+    def test_rejection_of_a_step_with_more_time_than_its_agents_is_not_undone_early(self):
+        agent_rows.ensure_steps()
+        Policy.objects.filter(agent="greeter").update(resolve_within=600)
+        StepPolicy.objects.filter(workflow="party", step="pay").update(resolve_within=1800)
+        _, step = refused()
+        jump(-HOUR)
+        assert left(step, "resolve_by") == near(1800)
 
     def test_jump_during_a_sweep_undoes_nothing(self):
         """What is due is what was due when the lease was renewed, by the clock of then."""

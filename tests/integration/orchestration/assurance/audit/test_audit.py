@@ -25,6 +25,7 @@ from orchestration.models import (
     Event,
     Policy,
     Step,
+    StepPolicy,
     Submission,
     SupervisorPolicy,
     Task,
@@ -225,6 +226,21 @@ def test_longer_time_to_mend_that_was_since_shortened_is_not_found(rows):
         order=order,
     )
     assert blamed(rows) == set()
+
+
+def test_longer_time_to_mend_of_the_step_itself_is_not_found(rows):
+    order = rows.orders["error"]
+    workflow = Task.objects.get(reference=order).workflow
+    own, _ = StepPolicy.objects.get_or_create(workflow=workflow, step="create_shipment")
+    for seconds in (20 * 86_400.0, 60.0):
+        own.resolve_within = seconds
+        own.save()
+    late = "resolve_by = clock_timestamp() + interval '15 days'"
+    plant(STEP.format(late, "create_shipment", "do"), order=order)
+    assert blamed(rows) == set()
+    StepPolicy.objects.update(workflow="another")
+    StepPolicy.history.update(workflow="another")
+    assert (1, order) in blamed(rows)
 
 
 def test_wait_for_an_undo_without_a_request_is_found(rows):
