@@ -1,22 +1,17 @@
-"""Problems of an agent: its actions, its address, and the first values of its policy."""
+"""Problems of an agent: its actions, its address, and its policy."""
 
 import inspect
-import math
-import operator
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
-
-from django.db import models
-from django.db.models import F, Q
 
 from ..agents.actions import Action
 from ..agents.base import Agent
 from ..agents.http import HttpAgent
 from ..cluster import heartbeat, leader_election
 from ..messaging import queues
-from ..models import Policy
 from ..registry import suggest
-from .problem import Problem, in_name, shown
+from . import first_values
+from .problem import Problem, in_name
 
 OWN = {name for kind in (Agent, HttpAgent) for name in vars(kind) if not name.startswith("__")}
 ENGINES = {*leader_election.NAMES, heartbeat.WEB}  # names that it reports as served
@@ -24,15 +19,6 @@ A_TYPE = (
     "Annotate it with a dataclass, a msgspec Struct or a TypedDict that its module has when Django "
     "starts; or leave it out, and read `call.payload`."
 )
-FIXED = {"agent", "updated_at"}  # of a policy: no threshold
-COMPARED: Mapping[str, Callable[[Any, Any], bool]] = {
-    "exact": operator.eq,
-    "gt": operator.gt,
-    "gte": operator.ge,
-    "lt": operator.lt,
-    "lte": operator.le,
-    "in": lambda value, several: value in several,
-}
 
 
 def problems(agent: type[Agent]) -> Iterable[Problem]:
@@ -63,7 +49,7 @@ def problems(agent: type[Agent]) -> Iterable[Problem]:
         if method.unread:
             yield Problem("E014", f"its action {name!r} takes a payload: {method.unread}", A_TYPE)
         yield from _guarded(name, method)
-    yield from _policy(agent.policy)
+    yield from first_values.of_agent(agent.policy)
 
 
 def _is_without_address(agent: type[HttpAgent]) -> bool:
@@ -86,84 +72,3 @@ def _is_awaited(method: Any) -> bool:
         return True
     gives = inspect.get_annotations(method).get("return")
     return gives in (Any, "Any") or any(kind in str(gives) for kind in ("Awaitable", "Coroutine"))
-
-
-def thresholds() -> dict[str, "models.Field[Any, Any]"]:
-    """Return the fields of a policy that an agent may give first values."""
-    return {field.name: field for field in Policy._meta.fields if field.name not in FIXED}  # noqa: SLF001
-
-
-def _policy(policy: Any) -> Iterable[Problem]:
-    """Yield what an agent's policy has wrong: names, types, then values that rules refuse."""
-    if not isinstance(policy, Mapping):
-        yield Problem("E007", f"its policy is {shown(policy)}, not a dict of thresholds")
-        return
-    known = thresholds()
-    malformed = [
-        Problem("E007", f"its policy has {name!r}{suggest(str(name), known)}")
-        for name in policy
-        if name not in known
-    ] + [
-        Problem("E007", f"its policy has {name}={value!r}: {expected}")
-        for name, value in policy.items()
-        if name in known and (expected := _expected(known[name], value))
-    ]
-    yield from malformed
-    if malformed:
-        return
-    values = {name: field.get_default() for name, field in known.items()} | dict(policy)
-    for rule in Policy._meta.constraints:  # noqa: SLF001
-        if isinstance(rule, models.CheckConstraint) and not _holds(rule.condition, values):
-            named = ", ".join(f"{name}={values[name]!r}" for name in known if name in _names(rule))
-            yield Problem("E007", f"its policy has {named}: {rule.violation_error_message}")
-
-
-def _expected(field: "models.Field[Any, Any]", value: Any) -> str:
-    """Return the requirement that a value does not meet, or ""."""
-    if value is None:
-        return "" if field.null else "give it a value, or leave it out"
-    if field.choices:
-        names = [str(name) for name, _ in field.flatchoices]
-        return "" if value in names else f"it may be {', '.join(names)}"
-    if isinstance(field, models.FloatField):
-        is_number = isinstance(value, float | int) and not isinstance(value, bool)
-        return "" if is_number and math.isfinite(value) else "it is a number"
-    is_count = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**15
-    return "" if is_count else f"it is a whole number from 0 to {2**15 - 1:,}"
-
-
-def _holds(condition: Any, values: Mapping[str, Any]) -> bool:
-    """Return whether a constraint's condition holds, as the database would say."""
-    if isinstance(condition, tuple):
-        path, expected = condition
-        name, _, lookup = path.partition("__")
-        value = values[name]
-        if lookup == "isnull":
-            return bool((value is None) == expected)
-        if isinstance(expected, F):
-            expected = values[_named(expected)]
-        known = value is not None and expected is not None
-        return known and COMPARED[lookup or "exact"](value, expected)
-    parts = (_holds(part, values) for part in condition.children)
-    holds = all(parts) if condition.connector == Q.AND else any(parts)
-    return holds is not condition.negated
-
-
-def _named(column: F) -> str:
-    """Return the field that an expression stands for."""
-    name: str = vars(column)["name"]
-    return name
-
-
-def _names(rule: models.CheckConstraint) -> set[str]:
-    """Return the fields that a constraint is about."""
-    names: set[str] = set()
-    left: list[Any] = [rule.condition]
-    while left:
-        part = left.pop()
-        if isinstance(part, tuple):
-            names.add(part[0].partition("__")[0])
-            names |= {_named(part[1])} if isinstance(part[1], F) else set()
-        else:
-            left += part.children
-    return names

@@ -9,7 +9,7 @@ from ..payloads.typed import schema, types_of
 from ..registry import suggest
 from ..states import LOCAL
 from ..workflows.step import UNDECLARED, Step
-from . import conditions, templates
+from . import conditions, first_values, templates
 from .problem import Problem, shown
 
 HOW_TO_UNDO = (
@@ -80,6 +80,8 @@ def kind(step: Step) -> Iterable[Problem]:
             "is computed, so it has no effect to be undone: it takes no undo, undo_request, irreversible "
             "or charges",
         )
+    if step.policy:
+        yield Problem("E007", "is computed, which never waits for a service: it takes no policy")
 
 
 def calls(step: Step, agents: Mapping[str, type[Agent]]) -> Iterable[Problem]:
@@ -99,6 +101,13 @@ def calls(step: Step, agents: Mapping[str, type[Agent]]) -> Iterable[Problem]:
             else:
                 yield _no_action(agent, str(name))
     yield from _undo(step)
+
+
+def policy(step: Step, agents: Mapping[str, type[Agent]]) -> Iterable[Problem]:
+    """Yield what is wrong with the thresholds that a step has for itself."""
+    if step.agent != LOCAL:
+        agent = agents.get(step.agent)
+        yield from first_values.of_step(step.policy, agent.policy if agent else {})
 
 
 def returned(step: Step, agents: Mapping[str, type[Agent]]) -> Mapping[str, Any] | None:

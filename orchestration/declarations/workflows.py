@@ -17,12 +17,18 @@ def problems(workflow: Workflow, agents: Mapping[str, type[Agent]]) -> list[Prob
     if malformed := list(_malformed(workflow)):
         return malformed
     returned = {step.name: steps.returned(step, agents) for step in workflow.steps}
-    return own_problems(workflow) + [
+    of_calls = [
         problem.of(steps.named(step), " ")
         for step in workflow.steps
         for of_step in (steps.calls(step, agents), steps.results(step, returned))
         for problem in of_step
     ]
+    of_policies = [
+        problem.of(steps.named(step))
+        for step in workflow.steps
+        for problem in steps.policy(step, agents)
+    ]
+    return own_problems(workflow) + of_calls + of_policies
 
 
 def own_problems(workflow: Workflow) -> list[Problem]:

@@ -8,7 +8,7 @@ from django.core.management.base import SystemCheckError
 from orchestration import registry
 from orchestration.agents.policy_values import PolicyValues
 from orchestration.api import Agent
-from orchestration.declarations import agents
+from orchestration.declarations import agents, first_values
 from orchestration.models import Policy
 
 pytestmark = pytest.mark.django_db
@@ -70,7 +70,7 @@ def test_values_are_of_both_kinds():
 
 
 def test_types_have_every_threshold():
-    assert PolicyValues.__annotations__.keys() == agents.thresholds().keys()
+    assert PolicyValues.__annotations__.keys() == first_values.thresholds().keys()
 
 
 def test_migrate_refuses_a_misspelt_threshold_with_a_sentence(monkeypatch):

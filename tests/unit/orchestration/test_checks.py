@@ -191,6 +191,40 @@ def test_policies_that_could_not_be_stored_are_reported(monkeypatch, policy, pro
     assert problem in message
 
 
+@pytest.mark.parametrize(
+    ("policy", "problem"),
+    [
+        ({"failure_treshold": 3}, "'failure_treshold'; did you mean 'failure_threshold'?"),
+        ({"window": 5}, "its policy has 'window', which is its agent's: it is about the service"),
+        ({"failure_threshold": 0}, "failure_threshold=0: The failure threshold must be between"),
+        ({"resolve_within": 0}, "resolve_within=0: A rejected step must wait more than 0 seconds"),
+        ({"undo_threshold": 6}, "undo_threshold=6, and its agent's failure_threshold=7: An undo must"),
+        ({"failure_threshold": 9, "undo_threshold": 8}, "failure_threshold=9, undo_threshold=8: An undo"),
+        ({"on_rejection": None}, "on_rejection=None: give it a value, or leave it out"),
+        ({"extended_wait": "1"}, "extended_wait='1': it is a number"),
+        (["on_rejection"], "its policy is a list, not a dict of thresholds"),
+    ],
+)  # fmt: skip
+def test_policies_of_steps_that_could_not_be_stored_are_reported(
+    problems_of, monkeypatch, policy, problem
+):
+    monkeypatch.setattr(Clerk, "policy", {"failure_threshold": 7})
+    ((reported, message),) = problems_of(undo=None, policy=policy)
+    assert (reported, problem in message) == ("E007", True), message
+    assert message.startswith("workflow 'w': step 'a': its policy")
+
+
+def test_policy_of_a_step_may_be_any_that_fits_its_agents(problems_of, monkeypatch):
+    monkeypatch.setattr(Clerk, "policy", {"undo_threshold": 50, "treis": 1})  # reported by itself
+    values = {"failure_threshold": 20, "past_threshold": "wait", "extended_wait": 60.0}
+    assert problems_of(undo=None, policy=values) == []
+    ((reported, message),) = problems_of(agent="", action="", compute=dict, policy=values)
+    assert reported == "E007"
+    assert message.endswith(
+        "step 'a' is computed, which never waits for a service: it takes no policy"
+    )
+
+
 def test_two_mistakes_of_a_policy_are_both_reported(monkeypatch):
     problems = policy_problems(monkeypatch, {"treis": 2, "backoff": "1"})
     assert len(problems) == 2
