@@ -1,8 +1,10 @@
 """Every agent's gate and thresholds, and the time: small things that all pages need."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
+from typing import Any
 
+from .. import policies
 from ..database import clock, sql
 from ..decisions.wait_reasons import MOST_AHEAD, AgentFacts, why_agent
 from ..models import Gate, Hold, Policy, Step
@@ -31,16 +33,16 @@ JOIN orchestration_step s ON s.agent = a.agent AND s.id = ANY(%(ids)s)
 
 
 def agents() -> dict[str, AgentView]:
-    """Return what is known of each agent, by name: in four queries."""
-    policies = {policy.agent: policy for policy in Policy.objects.all()}
+    """Return what is known of each agent, by name: in five queries."""
+    known, own = {policy.agent: policy for policy in Policy.objects.all()}, policies.own_of_steps()
     held = agent_holds()
     now = clock.database_now()
     return {
         gate.agent: agent_view(
-            gate, policies[gate.agent], held.get("") or held.get(gate.agent), now
+            gate, known[gate.agent], held.get("") or held.get(gate.agent), now, own
         )
         for gate in Gate.objects.order_by("agent")
-        if gate.agent in policies
+        if gate.agent in known
     }
 
 
@@ -51,8 +53,17 @@ def agent_holds() -> dict[str, Hold]:
     return {hold.agent: hold for hold in holds.exclude(cause=HoldCause.BREAKER).order_by("-cause")}
 
 
-def agent_view(gate: Gate, policy: Policy, hold: Hold | None, now: datetime) -> AgentView:
-    """Return an agent's gate as other pages need it; `hold` is the one in force, if any."""
+def agent_view(
+    gate: Gate,
+    policy: Policy,
+    hold: Hold | None,
+    now: datetime,
+    own: Mapping[tuple[str, str], Mapping[str, Any]] = policies.NOTHING,
+) -> AgentView:
+    """Return an agent's gate as other pages need it.
+
+    `hold` is the one in force, if any; `own` are the values that steps have for themselves.
+    """
     facts = AgentFacts(
         window=policy.window,
         state=gate.state,
@@ -66,9 +77,8 @@ def agent_view(gate: Gate, policy: Policy, hold: Hold | None, now: datetime) -> 
     return AgentView(
         facts=facts,
         blocked=why_agent(facts, now),
-        failure_threshold=policy.failure_threshold,
-        undo_threshold=policy.undo_threshold,
-        max_extended_waits=policy.max_extended_waits,
+        thresholds=policies.thresholds(policy),
+        own=own,
         hold=hold,
     )
 

@@ -1,11 +1,14 @@
 """What happens next to a step, in a sentence: decided from rows already read, without a query."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from textwrap import shorten
+from typing import Any
 
 from ..decisions import flow_words
+from ..decisions.recovery import Thresholds
+from ..decisions.step_policy import with_own
 from ..decisions.wait_reasons import AgentFacts, Reason, StepFacts, Why, why
 from ..models import Hold, Step
 from ..models.hold import HoldCause, Scope
@@ -31,20 +34,24 @@ BADGES = {
 class AgentView:
     """An agent's gate and the thresholds of its policy; `blocked` says why its steps wait, if so.
 
-    `hold` is the one in force on it, or on everything.
+    `own` are the values that steps have for themselves, by workflow and step. `hold` is the one in force
+    on it, or on everything.
     """
 
     facts: AgentFacts
     blocked: Why | None
-    failure_threshold: int
-    undo_threshold: int = 20
-    max_extended_waits: int = 3
+    thresholds: Thresholds
+    own: Mapping[tuple[str, str], Mapping[str, Any]] = field(default_factory=dict)
     hold: Hold | None = None
 
     @property
     def free(self) -> bool:
         """Return whether its steps may go as long as the window has room."""
         return self.blocked is None
+
+    def of_step(self, workflow: str, step: str) -> Thresholds:
+        """Return the thresholds in force for a step that calls it."""
+        return with_own(self.thresholds, self.own.get((workflow, step), {}))
 
     def facts_with(self, in_flight: int) -> AgentFacts:
         """Return what decides about its steps, with `in_flight` calls under way."""
@@ -107,6 +114,7 @@ ENDINGS = {
 def of_step(
     step: Step,
     *,
+    workflow: str,
     done: Collection[str],
     agents: Mapping[str, AgentView],
     now: datetime,
@@ -123,7 +131,8 @@ def of_step(
         return NextStep(text=f"waiting for {_listed(missing)}{_if_needed(step)}")
     if step.process_state == StepState.PENDING:
         agent = agents.get(step.agent)
-        return _of_pending(step, agent, why_step(step, agent, now, hold, place))
+        limits = agent.of_step(workflow, step.name) if agent else None
+        return _of_pending(step, limits, why_step(step, agent, now, hold, place))
     if step.process_state == StepState.PROCESSING:
         return _of_processing(step, now)
     if step.process_state == StepState.ERROR and step.resolve_by is not None:
@@ -163,7 +172,7 @@ def why_step(
     return why(facts, of_agent, now)
 
 
-def _of_pending(step: Step, agent: AgentView | None, why: Why) -> NextStep:
+def _of_pending(step: Step, limits: Thresholds | None, why: Why) -> NextStep:
     text = why.sentence(step.agent)
     if step.error_code == NO_FUNCTION and step.run_after:
         text = "waiting, no running release declares the function of this step; next check"
@@ -171,7 +180,7 @@ def _of_pending(step: Step, agent: AgentView | None, why: Why) -> NextStep:
     if why.reason == Reason.RETRY and not step.attempt:
         return NextStep(text="begins" if why.at else "begins now", at=why.at)
     if why.reason == Reason.RETRY:
-        return NextStep(text=text, at=why.at, after=_next_attempt(step, agent))
+        return NextStep(text=text, at=why.at, after=_next_attempt(step, limits))
     shared = step.agent if why.reason in OF_AGENT else ""
     if why.reason in {Reason.PAUSED, Reason.BREAKER} and why.at:
         return NextStep(text=text, at=why.at, after=f" ({why.text})", agent=shared)
@@ -194,16 +203,21 @@ def _of_processing(step: Step, now: datetime) -> NextStep:
     )
 
 
-def _next_attempt(step: Step, agent: AgentView | None) -> str:
+def _next_attempt(step: Step, limits: Thresholds | None) -> str:
     """Return which of the attempts comes next that a policy grants before it decides otherwise."""
     number = f", attempt {step.failure_count + 1}"
-    if agent is None:
+    if limits is None:
         return number
-    backward = step.probing_outcome or step.direction == Direction.UNDO
-    number += f" of {agent.undo_threshold if backward else agent.failure_threshold}"
+    number += f" of {most_failures(step, limits)}"
     if step.extended_waits:
-        number += f", extended wait {step.extended_waits} of {agent.max_extended_waits}"
+        number += f", extended wait {step.extended_waits} of {limits.max_extended_waits}"
     return number
+
+
+def most_failures(step: Step, limits: Thresholds) -> int:
+    """Return after how many failures of a step a policy decides otherwise than to retry."""
+    backward = step.probing_outcome or step.direction == Direction.UNDO
+    return limits.undo_threshold if backward else limits.failure_threshold
 
 
 def held_because(hold: Hold) -> str:

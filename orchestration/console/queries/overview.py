@@ -16,7 +16,7 @@ from ...models.alert import Severity
 from ...models.inbox import SUBMISSIONS
 from ...states import StepState
 from ...waiting.agent_facts import agents
-from ...waiting.next_step import AgentView
+from ...waiting.next_step import AgentView, most_failures
 from . import causes, counters
 from .audit_log import latest
 from .audit_sources import AuditEntry
@@ -79,7 +79,7 @@ class Overview:
     errors: Sequence[Step]
     operations: Sequence[Running]
     acts: Sequence[AuditEntry]
-    retrying: Sequence[tuple[Step, AgentView | None]]
+    retrying: Sequence[tuple[Step, int | None]]  # and how many failures it may have
     trends: Trends
     leaders: Sequence[Leader]
     inbox: Inbox
@@ -132,7 +132,7 @@ def overview(range_key: str = "", *, personal: bool = False) -> Overview:
         errors=list(_steps().filter(process_state=StepState.ERROR).order_by("-ended_at")[:SHOWN]),
         operations=counters.operations(),
         acts=latest(SHOWN, personal=personal),
-        retrying=[(step, known.get(step.agent)) for step in _retrying()],
+        retrying=[(step, _most_failures(step, known.get(step.agent))) for step in _retrying()],
         trends=trends(range_key, now),
         leaders=leaders(now),
         inbox=_inbox(),
@@ -154,6 +154,10 @@ def _retrying() -> list[Step]:
         process_state=StepState.PENDING, run_after__isnull=False, attempt__gt=0
     )
     return list(waiting.order_by("run_after")[:SHOWN])
+
+
+def _most_failures(step: Step, agent: AgentView | None) -> int | None:
+    return most_failures(step, agent.of_step(step.task.workflow, step.name)) if agent else None
 
 
 def _inbox() -> Inbox:

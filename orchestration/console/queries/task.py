@@ -127,7 +127,7 @@ class TaskDetail:
 
 
 def task_detail(task_id: UUID) -> TaskDetail | None:
-    """Return a task's page, or None if the task is unknown: fourteen queries at most."""
+    """Return a task's page, or None if the task is unknown: fifteen queries at most."""
     task = Task.objects.filter(id=task_id).first()
     if task is None:
         return None
@@ -145,6 +145,7 @@ def task_detail(task_id: UUID) -> TaskDetail | None:
         hold = held.of(task.id, task.workflow, step.name)
         outlook = next_step.of_step(
             step,
+            workflow=task.workflow,
             done=done,
             agents=known,
             now=now,

@@ -212,6 +212,7 @@ def _rows(ids: Sequence[UUID], belongs: set[UUID], *, personal: bool) -> list[Ta
         at = telling[task.id]
         outlook = at and next_step.of_step(
             at,
+            workflow=task.workflow,
             done=next_step.done_names(steps[task.id]),
             agents=known,
             now=now,

@@ -4,10 +4,12 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
-from ... import registry
+from ... import policies, registry
 from ...database import clock, sql
 from ...decisions import flow_words
+from ...decisions.recovery import Thresholds
 from ...models import Hold, Policy
 from ...models.hold import Scope
 from ...states import StepState
@@ -50,10 +52,15 @@ class StepCounts:
 
 @dataclass(frozen=True, kw_only=True)
 class StepShape:
-    """One step as it is declared, its agent's thresholds, who stands at it, and what holds it."""
+    """One step as it is declared, its thresholds, who stands at it, and what holds it.
+
+    `policy` is its agent's; `own` names the thresholds that the step has for itself, of `thresholds`.
+    """
 
     step: Step
     policy: Policy | None
+    thresholds: Thresholds | None
+    own: Sequence[str]
     counts: StepCounts
     hold: Hold | None
 
@@ -87,9 +94,10 @@ class WorkflowsPage:
 
 
 def workflows_page() -> WorkflowsPage:
-    """Return the page in four queries."""
+    """Return the page in five queries."""
     now = clock.database_now()
-    policies = {policy.agent: policy for policy in Policy.objects.all()}
+    agents = {policy.agent: policy for policy in Policy.objects.all()}
+    own = policies.own_of_steps()
     holds = Hold.objects.filter(until=None, scope=Scope.STEP).order_by("-cause")
     held = {(hold.workflow, hold.step): hold for hold in holds}
     counts, cut = _counts()
@@ -100,11 +108,12 @@ def workflows_page() -> WorkflowsPage:
             WorkflowShape(
                 workflow=workflow,
                 steps=[
-                    StepShape(
-                        step=step,
-                        policy=policies.get(step.agent),
-                        counts=counts.get((name, step.name), StepCounts()),
-                        hold=held.get((name, step.name)),
+                    _shape(
+                        step,
+                        agents.get(step.agent),
+                        own.get((name, step.name), {}),
+                        counts.get((name, step.name), StepCounts()),
+                        held.get((name, step.name)),
                     )
                     for step in workflow.steps
                 ],
@@ -113,6 +122,23 @@ def workflows_page() -> WorkflowsPage:
                 registry.workflows.items(), key=lambda entry: (entry[1].background, entry[0])
             )
         ],
+    )
+
+
+def _shape(
+    step: Step,
+    policy: Policy | None,
+    own: Mapping[str, Any],
+    counts: StepCounts,
+    hold: Hold | None,
+) -> StepShape:
+    return StepShape(
+        step=step,
+        policy=policy,
+        thresholds=policies.thresholds(policy, own) if policy else None,
+        own=[name.replace("_", " ") for name in own],
+        counts=counts,
+        hold=hold,
     )
 
 

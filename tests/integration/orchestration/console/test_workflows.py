@@ -2,6 +2,7 @@
 
 import pytest
 
+from orchestration.models import StepPolicy
 from orchestration.transitions.holds import hold
 from orchestration.transitions.undo import undo
 from tests.support.engine import claimed, in_error, new_task, run_to_end
@@ -45,6 +46,16 @@ def test_workflows_are_drawn_with_counts_by_step(client):
     assert again[ACTION] == "greeter.greet undone by greeter.take_back"
     names = [section["id"].removeprefix("workflow-") for section in shown.all("section[id]")]
     assert names[-3:] == ["process_order", "canary", "tell_customer"]  # background tasks come last
+
+
+def test_step_with_thresholds_of_its_own_shows_these(client):
+    own = StepPolicy.objects.filter(workflow="greet", step="again")
+    own.update(failure_threshold=1, on_rejection="undo")
+    assert "After 1 failed attempt: error. On rejection: undo." in cells(client, "again")[POLICY]
+    assert "After 5 failed attempts" in cells(client, "hello")[POLICY]
+    section = page(client.get(ADDRESS)).only("#workflow-greet")
+    named = ["Of this step alone: failure threshold, on rejection."]
+    assert section.texts("[data-own]") == named
 
 
 def test_irreversible_step_shows_its_reason(client):

@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from orchestration.decisions.recovery import Thresholds
 from orchestration.decisions.wait_reasons import AgentFacts, why_agent
 from orchestration.models import Hold, Step
 from orchestration.payloads.placeholders import result
@@ -11,6 +12,7 @@ from orchestration.states import GateState, StepState, TaskState
 from orchestration.waiting.next_step import AgentView, NextStep, of_step, of_task, telling_step
 
 NOW = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
+LIMITS = Thresholds(failure_threshold=5, undo_threshold=20, backoff=1, backoff_cap=60)
 SOON = NOW + timedelta(seconds=42)
 PAST = NOW - timedelta(seconds=42)
 
@@ -20,7 +22,8 @@ SHIPS = result("sort", "ships")
 
 def view(state=GateState.CLOSED, **facts) -> AgentView:
     known = AgentFacts(window=10, state=state, **facts)
-    return AgentView(facts=known, blocked=why_agent(known, NOW), failure_threshold=5)
+    own = {("greet", "patient"): {"failure_threshold": 8, "max_extended_waits": 9}}
+    return AgentView(facts=known, blocked=why_agent(known, NOW), thresholds=LIMITS, own=own)
 
 
 FREE = view()
@@ -33,7 +36,7 @@ HOLD = Hold(scope="task", cause="hand", actor="ann", reason="wait for Bob")
 
 
 def step(state, **fields) -> Step:
-    return Step(name="s", agent="greeter", process_state=state, **fields)
+    return Step(**{"name": "s", "agent": "greeter", "process_state": state, **fields})
 
 
 def text_of(outlook: NextStep) -> str:
@@ -73,6 +76,11 @@ def text_of(outlook: NextStep) -> str:
             step("pending", run_after=SOON, attempt=3, failure_count=0, extended_waits=2),
             {"greeter": FREE},
             "next attempt …, attempt 1 of 5, extended wait 2 of 3",
+        ),
+        (
+            step("pending", name="patient", run_after=SOON, attempt=3, extended_waits=2),
+            {"greeter": FREE},
+            "next attempt …, attempt 1 of 8, extended wait 2 of 9",
         ),
         (
             step("pending", run_after=SOON, attempt=3, failure_count=6, direction="undo"),
@@ -142,19 +150,26 @@ def text_of(outlook: NextStep) -> str:
     ],
 )
 def test_a_step_says_what_happens_next(row, agents, expected):
-    outlook = of_step(row, done={"done"}, agents=agents, now=NOW)
+    outlook = of_step(row, workflow="greet", done={"done"}, agents=agents, now=NOW)
     assert text_of(outlook) == expected
 
 
 def test_a_hold_on_the_task_says_who():
-    outlook = of_step(step("pending"), done=set(), agents={"greeter": PROBING}, now=NOW, hold=HOLD)
+    outlook = of_step(
+        step("pending"),
+        workflow="greet",
+        done=set(),
+        agents={"greeter": PROBING},
+        now=NOW,
+        hold=HOLD,
+    )
     assert text_of(outlook) == "waiting, held by ann"
 
 
 @pytest.mark.parametrize("state", StepState)
 def test_each_step_state_has_a_sentence(state):
     row = step(state, complete_by=PAST)
-    assert of_step(row, done=set(), agents={}, now=NOW).text
+    assert of_step(row, workflow="greet", done=set(), agents={}, now=NOW).text
 
 
 @pytest.mark.parametrize("state", TaskState)
