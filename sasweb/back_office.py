@@ -15,6 +15,7 @@ from django.urls import URLPattern, URLResolver, path, reverse
 GROUPS = {
     "Thresholds": (
         "orchestration.Policy",
+        "orchestration.StepPolicy",
         "orchestration.SupervisorPolicy",
         "orchestration.FairnessWeight",
         "orchestration.RetentionPolicy",

@@ -52,6 +52,8 @@ ADMIN = (
     *(f"orchestration.view_{record}" for record in RECORDS),
     "orchestration.view_policy",
     "orchestration.change_policy",
+    "orchestration.view_steppolicy",
+    "orchestration.change_steppolicy",
     "orchestration.view_supervisorpolicy",
     "orchestration.change_supervisorpolicy",
     "orchestration.view_retentionpolicy",

@@ -55,6 +55,12 @@ def what_if(page: Page) -> None:
     expect(page.locator("#what-if table")).to_be_visible()
 
 
+def of_step(page: Page) -> None:
+    """Open the policy of a step, and try a threshold of its own."""
+    page.get_by_role("link", name="authorize_payment").first.click()
+    what_if(page)
+
+
 def dialog(page: Page) -> None:
     """Open the list of keys."""
     page.locator("[data-keys]").click()
@@ -233,6 +239,11 @@ ADMIN = (
     Shown(name="admin-policy-what-if", path=f"{POLICY}change/", open=what_if, docs="1280-light"),
     Shown(name="admin-policy-wrong", path=f"{POLICY}change/", open=not_this),
     Shown(name="admin-policy-history", path=f"{POLICY}history/"),
+    Shown(
+        name="admin-orchestration-steppolicy-what-if",
+        path="/admin/orchestration/steppolicy/",
+        open=of_step,
+    ),
     Shown(name="admin-password", path="/admin/password_change/"),
 )
 

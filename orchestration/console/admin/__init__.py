@@ -4,7 +4,7 @@ State is written by the engine's transitions only, so everything but the policie
 notifications, the applications and their tokens is read-only here.
 """
 
-from . import applications, notifications, records, settings, statestore
+from . import applications, notifications, records, settings, statestore, step_policies
 
 __all__ = [
     "applications",
@@ -12,4 +12,5 @@ __all__ = [
     "records",
     "settings",
     "statestore",
+    "step_policies",
 ]

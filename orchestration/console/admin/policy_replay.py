@@ -1,13 +1,13 @@
-"""Beside the form of a policy: what its values would have done to what was recorded."""
+"""Beside the form of a policy, or a step's: what its values would have done to what was recorded."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from django.http import HttpRequest
 
 from ... import policies
-from ...models import Policy
+from ...models import Policy, StepPolicy
 from ..statistics.attempt_samples import AttemptSample, sample
 from ..statistics.policy_replay import ReplayCounts, ReplayedPolicy, replay
 
@@ -56,11 +56,29 @@ class WhatIf:
 
 def what_if(policy: Policy, typed: Any) -> WhatIf:
     """Replay the last days under `policy` as it is, and under the form `typed`."""
-    present = values_of(policy)
+    own = policies.own_of_steps(agent=policy.agent)
+    present = values_of(policy, own)
     if not typed.is_valid():
-        return WhatIf(wrong=[message for messages in typed.errors.values() for message in messages])
-    seen = sample(policy.agent)
-    now, then = replay(seen.steps, present), replay(seen.steps, values_of(typed.instance))
+        return _wrong(typed)
+    return _compared(sample(policy.agent), present, values_of(typed.instance, own))
+
+
+def what_if_of_step(row: StepPolicy, typed: Any) -> WhatIf:
+    """Replay the last days of a step under its values as they are, and under the form `typed`."""
+    policy = Policy.objects.filter(agent=row.agent).first() or Policy()
+    present = _of_step(policy, row)
+    if not typed.is_valid():
+        return _wrong(typed)
+    seen = sample(row.agent, row.workflow, row.step)
+    return _compared(seen, present, _of_step(policy, typed.instance))
+
+
+def _wrong(typed: Any) -> WhatIf:
+    return WhatIf(wrong=[message for messages in typed.errors.values() for message in messages])
+
+
+def _compared(seen: AttemptSample, present: ReplayedPolicy, typed: ReplayedPolicy) -> WhatIf:
+    now, then = replay(seen.steps, present), replay(seen.steps, typed)
     return WhatIf(sample=seen, lines=list(_lines(now, then)))
 
 
@@ -72,10 +90,21 @@ def _lines(now: ReplayCounts, then: ReplayCounts) -> list[Comparison]:
     return [line for name, line in lines if name in ALWAYS or line.now or line.then]
 
 
-def values_of(policy: Policy) -> ReplayedPolicy:
-    """Return the part of a policy that is replayed."""
+def values_of(
+    policy: Policy, own: Mapping[tuple[str, str], Mapping[str, Any]] = policies.NOTHING
+) -> ReplayedPolicy:
+    """Return the part of a policy that is replayed; `own` are the values that its steps have themselves."""
     return ReplayedPolicy(
         thresholds=policies.thresholds(policy),
+        time_allowed=policy.time_allowed,
+        call_timeout=policy.call_timeout,
+        own={place: policies.thresholds(policy, values) for place, values in own.items()},
+    )
+
+
+def _of_step(policy: Policy, row: StepPolicy) -> ReplayedPolicy:
+    return ReplayedPolicy(
+        thresholds=policies.thresholds(policy, row.own),
         time_allowed=policy.time_allowed,
         call_timeout=policy.call_timeout,
     )

@@ -4,13 +4,8 @@ from dataclasses import replace
 from typing import Any
 
 from django.contrib import admin
-from django.contrib.admin.utils import unquote
-from django.core.exceptions import PermissionDenied
 from django.db.models import Model
-from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import render
-from django.urls import URLPattern, path
-from django.views.decorators.http import require_POST
+from django.http import HttpRequest
 from simple_history.admin import SimpleHistoryAdmin
 from simple_history.template_utils import HistoricalRecordContextHelper
 
@@ -18,8 +13,10 @@ from ...models import FairnessWeight, Policy, RetentionPolicy, SupervisorPolicy
 from .bounds import REASON, SettingForm
 from .columns import measured
 from .concurrent_admin import ConcurrentAdmin
-from .policy_replay import asked, what_if
+from .policy_replay import WhatIf, what_if
 from .reverting import Revertible
+from .step_bounds import PolicyForm
+from .what_if_admin import WhatIfAdmin
 
 
 class VersionChanges(HistoricalRecordContextHelper):  # type: ignore[misc] # untyped library
@@ -92,10 +89,10 @@ class FairnessWeightAdmin(SettingAdmin):
 
 
 @admin.register(Policy)
-class PolicyAdmin(FixedSettingAdmin):
+class PolicyAdmin(WhatIfAdmin, FixedSettingAdmin):
     """How each agent is called, and what happens when that fails."""
 
-    change_form_template = "admin/orchestration/policy_form.html"
+    form = PolicyForm
     list_display = (
         "agent",
         measured("time_allowed", "s"),
@@ -170,44 +167,9 @@ class PolicyAdmin(FixedSettingAdmin):
         ),
     )
 
-    def get_urls(self) -> list[URLPattern]:
-        """Add the address that answers what the values of the form would have done."""
-        view = self.admin_site.admin_view(require_POST(self.what_if_view))
-        own = path("<path:object_id>/what-if/", view, name="orchestration_policy_what_if")
-        return [own, *super().get_urls()]
-
-    def what_if_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        """Return the panel alone: nothing is saved."""
-        policy, typed = self._typed(request, object_id)
-        context = {"what_if": what_if(policy, typed), "original": policy}
-        return render(request, "admin/orchestration/_what_if.html", context)
-
-    def changeform_view(
-        self,
-        request: HttpRequest,
-        object_id: str | None = None,
-        form_url: str = "",
-        extra_context: dict[str, Any] | None = None,
-    ) -> HttpResponse:
-        """Show the form; with what was typed in and the panel, if only that was asked for."""
-        extra = dict(extra_context or {})
-        if asked(request) and object_id:
-            policy, typed = self._typed(request, object_id)
-            extra["what_if"] = what_if(policy, typed)
-            request.typed = typed.cleaned_data  # type: ignore[attr-defined] # see get_form
-            request.method = "GET"
-        shown: HttpResponse = super().changeform_view(request, object_id, form_url, extra)
-        return shown
-
-    def _typed(self, request: HttpRequest, object_id: str) -> tuple[Policy, Any]:
-        """Return the policy as it is, and the form as it was sent."""
-        policy = self.get_object(request, unquote(object_id))
-        if not self.has_change_permission(request, policy):
-            raise PermissionDenied
-        if policy is None:
-            raise Http404
-        form = self.get_form(request, policy, change=True)
-        return policy, form(request.POST, instance=policy)
+    def replayed(self, row: Policy, typed: Any) -> WhatIf:
+        """Return what the typed values would have done to what the agent's steps did."""
+        return what_if(row, typed)
 
 
 @admin.register(SupervisorPolicy)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from django.contrib.admin.models import ADDITION, DELETION, LogEntry
 from django.db.models import OuterRef, Q, QuerySet
 
-from ...models import Event, Export, Policy, RetentionPolicy, SupervisorPolicy
+from ...models import Event, Export, Policy, RetentionPolicy, StepPolicy, SupervisorPolicy
 from ...models.history import ACTS, EventKind
 from ...models.incident import IncidentEventKind
 from ...people.redaction import typed
@@ -162,7 +162,7 @@ def _of_history(row: Any, place: Cursor, filters: AuditFilter) -> AuditEntry:
         place=place,
         actor=row.history_user.get_username(),
         what="Policy changed",
-        subject=getattr(row, "agent", getattr(row, "workflow", "supervisor policy")),
+        subject=_subject(row),
         reason=typed(row.history_change_reason or "", personal=filters.personal),
         changes=[
             (change.field.replace("_", " "), str(change.old), str(change.new)) for change in changes
@@ -170,11 +170,18 @@ def _of_history(row: Any, place: Cursor, filters: AuditFilter) -> AuditEntry:
     )
 
 
+def _subject(row: Any) -> str:
+    """Return what a version of a setting is about."""
+    if hasattr(row, "step"):
+        return f"{row.workflow}/{row.step}"
+    return str(getattr(row, "agent", getattr(row, "workflow", "supervisor policy")))
+
+
 # --- The admin ------------------------------------------------------------------------------------
 def _admin_log(_filters: AuditFilter) -> QuerySet[Any]:
     # the history of policies records their changes
     rows = LogEntry.objects.exclude(
-        content_type__model__in=("policy", "supervisorpolicy", "retentionpolicy")
+        content_type__model__in=("policy", "steppolicy", "supervisorpolicy", "retentionpolicy")
     )
     return rows.select_related("user", "content_type")
 
@@ -215,6 +222,7 @@ SOURCES = (
         line=_of_event,
     ),
     _history_of(Policy, "agent"),
+    _history_of(StepPolicy, "id"),
     _history_of(SupervisorPolicy, "id"),
     _history_of(RetentionPolicy, "workflow"),
     Source(

@@ -1,11 +1,11 @@
-"""Sample the recorded steps of an agent, for the replay of its policy."""
+"""Sample the recorded steps of an agent, or of one of its steps, for the replay of a policy."""
 
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
-from django.db.models import F, Sum
+from django.db.models import F, Q, Sum
 
 from ...database import clock, sql
 from ...models import StepRollUp
@@ -22,7 +22,7 @@ OF_EACH = 30  # ... and the first attempts of each
 # Uses the index attempt_by_end, so the cost does not grow with the number of attempts. Only steps whose
 # first attempt is sampled count, so a step with more attempts is not likelier.
 SAMPLE = """
-SELECT s.id, s.direction
+SELECT s.id, s.direction, t.workflow, s.name
 FROM generate_series(0, %(pieces)s - 1) AS piece
 CROSS JOIN LATERAL (
     SELECT a.step_id, a.number FROM orchestration_attempt a
@@ -30,7 +30,9 @@ CROSS JOIN LATERAL (
       AND a.ended_at < %(now)s - %(days)s * interval '1 day' * (1 - (piece + 1) / %(pieces)s::float8)
     ORDER BY a.ended_at LIMIT %(each)s) AS a
 JOIN orchestration_step s ON s.id = a.step_id
+JOIN orchestration_task t ON t.id = s.task_id
 WHERE a.number = 1 AND s.agent = %(agent)s
+    AND (%(step)s = '' OR (t.workflow, s.name) = (%(workflow)s, %(step)s))
 """
 
 # Uses attempt_once, and the index of events by step.
@@ -48,7 +50,7 @@ GROUP BY a.id ORDER BY a.step_id, a.number
 
 @dataclass(frozen=True, kw_only=True)
 class AttemptSample:
-    """Recorded steps; `attempts` is the number of all attempts of the agent, from the roll-ups."""
+    """Recorded steps; `attempts` is the number of all attempts that they are from, by the roll-ups."""
 
     steps: Sequence[RecordedStep]
     attempts: int
@@ -56,32 +58,35 @@ class AttemptSample:
     days: int = DAYS
 
 
-def sample(agent: str) -> AttemptSample:
-    """Return the steps of an agent that began in the last days: all, or a sample of each half hour."""
-    total, of_agent = _totals(agent)
+def sample(agent: str, workflow: str = "", step: str = "") -> AttemptSample:
+    """Return the steps of an agent that began in the last days: all, or a sample of each half hour.
+
+    With a name, only the steps of this name in this workflow.
+    """
+    total, counted = _totals(agent, workflow, step)
     whole = total <= WHOLE
-    parameters = {"agent": agent, "days": DAYS, "now": clock.database_now()}
+    named = {"agent": agent, "workflow": workflow, "step": step}
+    parameters = {**named, "days": DAYS, "now": clock.database_now()}
     pieces = {"pieces": 1, "each": 2 * WHOLE} if whole else {"pieces": PIECES, "each": OF_EACH}
-    directions = dict(sql.run(SAMPLE, {**parameters, **pieces}))
-    return AttemptSample(
-        steps=_recorded_steps(directions),
-        attempts=of_agent,
-        whole=whole,
-    )
+    rows = sql.run(SAMPLE, {**parameters, **pieces})
+    known = {id_: (direction, (name, of_step)) for id_, direction, name, of_step in rows}
+    return AttemptSample(steps=_recorded_steps(known), attempts=counted, whole=whole)
 
 
-def _totals(agent: str) -> tuple[int, int]:
-    """Return the numbers of attempts of all agents and of this one, from the roll-ups of two hours."""
+def _totals(agent: str, workflow: str, step: str) -> tuple[int, int]:
+    """Return the numbers of attempts of all agents, and of these steps, from the roll-ups of two hours."""
     since = DatabaseNow() - timedelta(days=DAYS)
-    rows = StepRollUp.objects.filter(span=Span.TWO_HOURS, start__gte=since).values_list("agent")
-    counted = dict(rows.annotate(all=Sum(F("done") + F("failed") + F("rejected"))))
-    return sum(counted.values()), counted.get(agent, 0)
+    rows = StepRollUp.objects.filter(span=Span.TWO_HOURS, start__gte=since)
+    each = F("done") + F("failed") + F("rejected")
+    these = Q(agent=agent, workflow=workflow, step=step) if step else Q(agent=agent)
+    counted = rows.aggregate(all=Sum(each, default=0), these=Sum(each, filter=these, default=0))
+    return counted["all"], counted["these"]
 
 
-def _recorded_steps(directions: dict[int, str]) -> list[RecordedStep]:
+def _recorded_steps(known: dict[int, tuple[str, tuple[str, str]]]) -> list[RecordedStep]:
     attempts: dict[int, list[RecordedAttempt]] = defaultdict(list)
     kinds = {"excused": EventKind.EXCUSED.value, "resubmitted": EventKind.RESUBMITTED.value}
-    for row in sql.run(ATTEMPTS, {"steps": list(directions), **kinds}):
+    for row in sql.run(ATTEMPTS, {"steps": list(known), **kinds}):
         step, outcome, seconds, working, calls, code, excused, resubmitted = row
         attempts[step].append(
             RecordedAttempt(
@@ -90,6 +95,6 @@ def _recorded_steps(directions: dict[int, str]) -> list[RecordedStep]:
             )
         )  # fmt: skip
     return [
-        RecordedStep(attempts=tried, direction=directions[step])
+        RecordedStep(attempts=tried, direction=known[step][0], place=known[step][1])
         for step, tried in sorted(attempts.items())
     ]

@@ -5,8 +5,8 @@ thresholds had always been these. Unknown results are counted as unknown: those 
 never made, or that ended too early.
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from ...decisions.recovery import Failure, GiveUp, Retry, Thresholds, Undo, decide
 from ...states import Direction, Outcome
@@ -16,11 +16,15 @@ JITTER = 0.5  # of waits; the counts do not depend on it
 
 @dataclass(frozen=True, kw_only=True)
 class ReplayedPolicy:
-    """The part of a policy that is replayed."""
+    """The part of a policy that is replayed; `own` are the thresholds of steps that have some themselves.
+
+    They are found by workflow and step.
+    """
 
     thresholds: Thresholds
     time_allowed: float
     call_timeout: float
+    own: Mapping[tuple[str, str], Thresholds] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,10 +46,11 @@ class RecordedAttempt:
 
 @dataclass(frozen=True, kw_only=True)
 class RecordedStep:
-    """All recorded attempts of one step, in their order."""
+    """All recorded attempts of one step, in their order; `place` is its workflow and its name."""
 
     attempts: Sequence[RecordedAttempt]
     direction: str = Direction.DO
+    place: tuple[str, str] = ("", "")
 
 
 @dataclass(kw_only=True)
@@ -74,6 +79,7 @@ def replay(steps: Iterable[RecordedStep], values: ReplayedPolicy) -> ReplayCount
 
 
 def _replay(step: RecordedStep, values: ReplayedPolicy, tally: ReplayCounts) -> None:
+    thresholds = values.own.get(step.place, values.thresholds)
     count, extended_waits, given_up, again = 0, 0, False, False
     for tried in step.attempts:
         if tried.resubmitted:
@@ -87,7 +93,7 @@ def _replay(step: RecordedStep, values: ReplayedPolicy, tally: ReplayCounts) -> 
         if outcome in {Outcome.DONE, Outcome.REJECTED}:
             continue
         decision = decide(
-            values.thresholds,
+            thresholds,
             Failure(
                 failure_count=count,
                 extended_waits=extended_waits,

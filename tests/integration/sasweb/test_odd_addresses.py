@@ -45,7 +45,13 @@ ADMIN = [
     f"/admin/orchestration/policy/{HUGE}/history/",
     *(
         f"/admin/orchestration/{model}/{row}/{view}"
-        for model in ("policy", "supervisorpolicy", "retentionpolicy", "fairnessweight")
+        for model in (
+            "policy",
+            "steppolicy",
+            "supervisorpolicy",
+            "retentionpolicy",
+            "fairnessweight",
+        )
         for row in ("x", "%00", HUGE)
         for view in ("history/", "change/?version=1")
     ),

@@ -17,6 +17,7 @@ from orchestration.models import (
     NotificationChannel,
     Policy,
     RetentionPolicy,
+    StepPolicy,
     SupervisorPolicy,
 )
 from orders.models import Product
@@ -48,6 +49,10 @@ EDITS = {
     "orders.product": lambda: Edit(product(), ("price", "1050"), ("summary", "Better."), "1100"),
     "orchestration.policy": lambda: Edit(
         Policy.objects.get(agent="greeter"), ("tries", "3"), ("failure_threshold", "6"), "4"
+    ),
+    "orchestration.steppolicy": lambda: Edit(
+        StepPolicy.objects.get(workflow="greet", step="hello"),
+        ("failure_threshold", "6"), ("resolve_within", "60.0"), "4",
     ),
     "orchestration.supervisorpolicy": lambda: Edit(
         SupervisorPolicy.objects.get(), ("approve_items", "7"), ("oldest_waiting", "301.0"), "8"

@@ -1,5 +1,7 @@
 """The replay of recorded attempts under other thresholds: what is known, and what cannot be."""
 
+from dataclasses import replace
+
 from orchestration.console.statistics.policy_replay import (
     RecordedAttempt,
     RecordedStep,
@@ -22,6 +24,13 @@ def tried(outcome="done", seconds=1.0, **more):
 
 def tally(*attempts, direction="do", **policy):
     return replay([RecordedStep(attempts=attempts, direction=direction)], values(**policy))
+
+
+def test_step_with_thresholds_of_its_own_is_replayed_by_these():
+    attempts = [tried("transient"), tried("transient"), tried()]
+    steps = [RecordedStep(attempts=attempts, place=("greet", name)) for name in ("hello", "again")]
+    own = replace(values(threshold=1), own={("greet", "again"): values(threshold=9).thresholds})
+    assert replay(steps, own).errors == 1
 
 
 def test_replay_under_the_same_limits_succeeds():
