@@ -58,6 +58,14 @@ def test_step_with_thresholds_of_its_own_shows_these(client):
     assert section.texts("[data-own]") == named
 
 
+def test_policies_of_steps_are_a_click_away_for_those_who_may_change_them(client):
+    address = "/admin/orchestration/steppolicy/?workflow=greet"
+    admin = browser(person("ada", "operate", "change_steppolicy", "view_steppolicy", is_staff=True))
+    assert address in [link["href"] for link in page(admin.get(ADDRESS)).all("a[href]")]
+    assert admin.get(address).status_code == 200
+    assert address not in client.get(ADDRESS).text
+
+
 def test_irreversible_step_shows_its_reason(client):
     action = cells(client, "send_confirmation", "process_order")[ACTION]
     assert action.startswith("notification.send irreversible the confirmation is in the customer")
