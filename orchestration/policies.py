@@ -5,13 +5,16 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from django.db.models import Q
+
 from .database import sql
 from .decisions.recovery import Thresholds
-from .decisions.step_policy import with_own
+from .decisions.step_policy import OF_STEPS, with_own
 from .models import Policy, StepPolicy
 
 MIN_SWEEP_TIMEOUT_S = 30.0  # a leader may take at least this long to finish a sweep
 NOTHING: Mapping[Any, Any] = MappingProxyType({})
+HAS_OWN = Q.create([(f"{name}__isnull", False) for name in OF_STEPS], connector=Q.OR)
 
 
 class StepKey(NamedTuple):
@@ -46,8 +49,8 @@ def own_of_steps(**where: Any) -> dict[tuple[str, str], dict[str, Any]]:
 
     `where` limits the rows.
     """
-    rows = StepPolicy.objects.filter(**where)
-    return {(row.workflow, row.step): own for row in rows if (own := row.own)}
+    rows = StepPolicy.objects.filter(HAS_OWN, **where)
+    return {(row.workflow, row.step): row.own for row in rows}
 
 
 def thresholds(policy: Policy, own: Mapping[str, Any] = NOTHING) -> Thresholds:
