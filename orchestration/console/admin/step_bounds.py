@@ -17,6 +17,7 @@ TOO_SHORT_FOR_STEPS = (
     "An undo must be tried at least as often as what it undoes. Steps with values of their own would have: "
     "%(values)s. Change the policies of these steps first."
 )
+COMPARED = {"failure_threshold", "undo_threshold"}
 
 AS_AGENT = "As the agent's policy says"
 
@@ -26,8 +27,8 @@ class PolicyForm(SettingForm):
 
     def _post_clean(self) -> None:
         super()._post_clean()
-        if self.errors:
-            return
+        if self.errors or not COMPARED & set(self.changed_data):
+            return  # a release may bring a step that does not fit: all else can be changed still
         agents = policies.thresholds(self.instance)
         own = policies.own_of_steps(agent=self.instance.agent)
         wrong = [

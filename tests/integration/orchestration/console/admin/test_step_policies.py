@@ -136,6 +136,26 @@ def test_agent_must_not_be_changed_so_that_it_does_not_fit_a_step(client, own, o
         assert f"greet/hello: {refused}" in errors_of(response)
 
 
+def test_agent_is_changed_otherwise_though_a_step_does_not_fit_it(client):
+    StepPolicy.objects.filter(pk=row().pk).update(failure_threshold=30)  # a release declares it so
+    form = reverse("admin:orchestration_policy_change", args=["greeter"])
+    assert client.post(form, {**VALID, "window": "7"}).status_code == 302
+    assert Policy.objects.get(agent="greeter").window == 7
+    assert client.post(form, {**VALID, "undo_threshold": "21"}).status_code == 200
+
+
+def test_earlier_values_of_an_agent_must_fit_its_steps(client):
+    form = reverse("admin:orchestration_policy_change", args=["greeter"])
+    client.post(form, {**VALID, "undo_threshold": "10"})
+    first = Policy.history.filter(agent="greeter", undo_threshold=10).earliest("history_id")
+    client.post(form, {**VALID, "undo_threshold": "40"})
+    save(client, failure_threshold="30")
+    reverting = f"{form}?version={first.history_id}"
+    fields = fields_of(page(client.get(reverting)).only("form#policy_form"))
+    response = client.post(reverting, {**fields, "reason": "as before"})
+    assert "greet/hello: failure threshold 30, undo threshold 10" in errors_of(response)
+
+
 def test_history_and_audit_name_the_change_and_its_reason(client):
     save(client, failure_threshold="7", reason="the bank is slow")
     (_, user, change, reason, _), first = (
