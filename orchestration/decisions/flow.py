@@ -7,6 +7,8 @@ from msgspec import Struct
 
 PASS = "pass"  # noqa: S105 - follows a refusal: the step is skipped, and the task goes on
 ANY = "*"  # among the codes of refusals: each that is not named
+# Of what failed by a mistake in code or data, and no service or function refused: "*" does not stand for these.
+MISTAKES = frozenset({"compute_failed", "not_loaded", "invalid_request", "no_such_function"})
 
 
 class Flow(Struct, frozen=True, omit_defaults=True, gc=False):
@@ -21,7 +23,7 @@ class Flow(Struct, frozen=True, omit_defaults=True, gc=False):
 
     def on(self, code: str) -> str | None:
         """Return what follows a refusal with this code; None: what the policy says."""
-        return self.refused.get(code, self.refused.get(ANY))
+        return self.refused.get(code, None if code in MISTAKES else self.refused.get(ANY))
 
     def passes(self, code: str) -> bool:
         """Return whether the task goes on without the step after a refusal with this code."""

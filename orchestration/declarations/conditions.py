@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ..decisions.flow import ANY, PASS
+from ..decisions.flow import PASS, Flow
 from ..payloads.placeholders import DONE, PASSED, ends, required
 from ..registry import suggest
 from ..states import OnRejection
@@ -74,7 +74,7 @@ def _never(
     for code in codes:
         if code == PASSED and PASS not in refused.values():
             return "is passed over, and none of its refusals is: refused={code: 'pass'}"
-        if code != PASSED and refused.get(code, refused.get(ANY)) != PASS:
+        if code != PASSED and not Flow(refused=refused).passes(code):
             return (
                 f"is passed over for {code!r}, and that is not in its refused={{{code!r}: 'pass'}}"
             )

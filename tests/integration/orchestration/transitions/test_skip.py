@@ -322,6 +322,19 @@ class TestRefusal:
         shop.go()
         assert order.steps == {"sort": "skipped", "pay": "skipped", "tell": "processed"}
 
+    def test_mistake_in_code_is_passed_over_only_by_its_own_name(self, declare, shop):
+        def broken(request):
+            return {"share": 1 / request["parts"]}
+
+        sums = Declared(name="sum", compute=broken, request={"parts": field("parts")})
+        pay = call("pay", "bank", after=["sum"], when=done("sum"))
+        refusals = {"any": {"*": "pass"}, "named": {"compute_failed": "pass"}}
+        for name, refused in refusals.items():
+            declare(Workflow(name=name, steps=[replace(sums, refused=refused), pay]))
+        orders = [shop.submit(name, {"parts": 0}) for name in refusals]
+        shop.go()
+        assert [order.steps["sum"] for order in orders] == ["error", "skipped"]
+
     def test_resubmitted_step_that_is_refused_is_passed_over(self, shop):
         shop.script("carrier.book", outcomes.rejected("no_credit"), outcomes.rejected("not_served"))
         order = shop.submit("either", {"to": "Sark"})
