@@ -40,6 +40,6 @@ def ended_after(ended: str, sent: str, ids: str) -> str:
         AND ({ended} > {sent} + interval '{conf.CLOCK_BACK_S} seconds' OR {ids}))"""
 
 
-# The condition that attempt `f` ended before step `p` was done, so that it was sent before that.
+# The condition that attempt `f` ended before step `p` was done, or passed over, so that it was sent before.
 ENDED_LATER = """f.id < (SELECT max(d.id) FROM audit_attempt d
-    WHERE d.step_id = p.id AND d.outcome = 'done')"""
+    WHERE d.step_id = p.id AND d.outcome = CASE p.state WHEN 'skipped' THEN 'rejected' ELSE 'done' END)"""

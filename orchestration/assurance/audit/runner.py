@@ -30,6 +30,7 @@ from .checks.idempotency_keys import KEYS
 from .checks.incidents import INCIDENTS
 from .checks.left_behind import LEFT_BEHIND
 from .checks.operations import OPERATIONS
+from .checks.skipped_steps import BY_HAND, SKIPPED
 from .checks.status_messages import STATUS_MESSAGES
 from .checks.task_integrity import LOSS, TWINS, UNOWNED
 from .checks.time_limits import TIME_LIMITS
@@ -70,7 +71,7 @@ LOCK = 0x5A5A_0001  # serializes the start of hourly runs
 Each = Callable[[], AbstractContextManager[None]]
 CHECKS = (
     *LOSS, *TIME_LIMITS, *TWINS, *UNOWNED, *ONCE, *ORDER, *COMPENSATION, *FENCED, *COUNTED, *KEYS,
-    *STATUS_MESSAGES, *LEFT_BEHIND, *OPERATIONS, *INCIDENTS,
+    *STATUS_MESSAGES, *LEFT_BEHIND, *OPERATIONS, *INCIDENTS, *SKIPPED, *BY_HAND,
 )  # fmt: skip
 
 

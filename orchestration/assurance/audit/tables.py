@@ -30,7 +30,7 @@ SELECT s.id, s.task_id AS task, t.reference, t.workflow, t.state AS task_state, 
     s.dispatched_at, s.ended_at, s.pending_since, s.alert_id, s.incident_id, s.undo_action,
     true AS tried, true AS in_doubt, s.in_doubt AS doubtful, s.result IS NULL AS unanswered,
     s.priority, t.priority AS task_priority, s.extended_waits, 0::float8 AS patient_wait,
-    true AS by_hand
+    true AS by_hand, s.error_code, s.flow
 FROM orchestration_step s, orchestration_task t LIMIT 0;
 CREATE TEMPORARY TABLE audit_attempt (LIKE orchestration_attempt);
 CREATE TEMPORARY TABLE audit_event (LIKE orchestration_event);
@@ -104,7 +104,7 @@ SELECT s.id, s.task_id, t.reference, t.workflow, t.state, s.name,
     s.in_doubt OR s.locked_by IS NOT NULL OR (s.process_state NOT IN ('processed', 'skipped')
         AND (s.outcome IN ('unknown', 'expired') OR s.error_code = 'expired')),
     s.in_doubt, s.result IS NULL, s.priority, t.priority, s.extended_waits,
-    (s.patience->>'wait')::float8, s.done_by <> ''
+    (s.patience->>'wait')::float8, s.done_by <> '', s.error_code, s.flow
 FROM audit_slice c JOIN orchestration_task t ON t.id = c.id JOIN orchestration_step s ON s.task_id = t.id
 """
 ATTEMPTS = """
