@@ -30,15 +30,13 @@ of docstrings, `run` is the fixture of the testing kit, which does what the proc
 
 import inspect
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
-from uuid import UUID
 
-from . import registry, task_requests
+from . import registry
 from .agents.actions import Call, action
 from .agents.base import Agent
-from .agents.errors import Fault, Rejected, Transient, Unknown
+from .agents.errors import Fault, Later, Rejected, Transient, Unknown
 from .agents.http import HttpAgent
 from .agents.payload_schemas import Invalid
 from .agents.policy_values import PolicyValues, StepPolicyValues
@@ -46,6 +44,7 @@ from .agents.service_ledger import LedgerEntry
 from .applications import status_messages as response_queue
 from .applications.audits import LATELY, Check, Part, Scope, Violation
 from .applications.external_view import ExternalView
+from .applications.requests import complete, request_resubmit, request_undo
 from .applications.status_messages import Status
 from .applications.submissions import Posting, post
 from .applications.task_status import Progress, StepProgress, progress
@@ -54,27 +53,27 @@ from .applications.tokens import ensure as ensure_application
 from .cluster.duty import NOW, Duty, Sweep
 from .database.capped_counts import CappedPaginator
 from .database.sql import is_busy, is_unavailable
+from .decisions.amendment import Amendment
 from .decisions.progress import Refusal
-from .models import RetentionPolicy, TaskRequest
+from .models import RetentionPolicy
 from .models.application import Delivery
 from .models.inbox import StatusKind
-from .models.request import RequestedAct
 from .payloads.money import format_money
 from .payloads.placeholders import done, field, first, key, loaded, not_, passed, result
 from .people.roles import give
 from .states import Direction, Health, StepState, TaskState
-from .transitions.amendments import NOTHING, Amendment
 from .workflows.step import Step
 from .workflows.workflow import Accepted, AskedChange, Found, Refused, Submitted, Workflow
 
 __all__ = [
     "LATELY", "NOW", "READ_STATUS", "Accepted", "Agent", "Amendment", "AskedChange", "Call", "Caller",
     "CappedPaginator", "Check", "Delivery", "Direction", "Duty", "ExternalView", "Fault", "Found", "Health",
-    "HttpAgent", "Invalid", "LedgerEntry", "Part", "PolicyValues", "Posting", "Progress", "Refusal",
+    "HttpAgent", "Invalid", "Later", "LedgerEntry", "Part", "PolicyValues", "Posting", "Progress", "Refusal",
     "Refused", "Rejected", "Scope", "Status", "StatusKind", "Step", "StepPolicyValues", "StepProgress",
     "StepState", "Submitted", "Sweep", "TaskState", "Transient", "Unknown", "Violation", "Workflow",
-    "acknowledge", "action", "authenticate", "done", "ensure_application", "field", "first", "format_money",
-    "give", "is_busy", "is_unavailable", "keep_tasks", "key", "loaded", "not_", "passed", "post", "progress",
+    "acknowledge", "action", "authenticate", "complete", "done", "ensure_application", "field", "first",
+    "format_money", "give", "is_busy", "is_unavailable", "keep_tasks", "key", "loaded", "not_", "passed",
+    "post", "progress",
     "receive_status", "register", "register_audit", "register_duty", "register_external_view",
     "register_scope", "request_resubmit", "request_undo", "result", "status_messages", "submit",
 ]  # fmt: skip
@@ -218,83 +217,3 @@ def submit(
         fairness_key=fairness_key,
     )
     post([task])
-
-
-def request_undo(
-    workflow: str,
-    reference: str,
-    *,
-    actor: str,
-    reason: str,
-    id: UUID,  # noqa: A002 - what it is to the application
-    reply_to: str = "",
-) -> None:
-    """Ask for a task to be undone, durably, inside your own transaction if you like.
-
-    It is carried out after the task's submission, also after one that an operator has to decide on, and
-    after earlier requests about it; `id` is yours: one posted twice is one. When the undo has begun, the
-    workflow's `accepted` is called in the same transaction, and the message `undoing` names the request.
-    Where something that was done, or may have been, is irreversible, `reply_to` (by default the workflow's
-    owner) gets a message `refused` whose detail is {"request": id, "refusal": the name of a `Refusal`}.
-
-    A task whose workflow is no longer declared is undone by what its steps have, without `accepted`, once no
-    worker has known the workflow for some two minutes; without such a task, `NotRegistered` is raised.
-
-    >>> from uuid import uuid4
-    >>> submit("greet", reference="42", data={"name": "Ada"})
-    >>> request_undo("greet", "42", actor="Ada", reason="I am away", id=uuid4())
-    >>> run.go()
-    >>> progress("greet", "42").state.value
-    'undone'
-    """
-    task_requests.post(
-        TaskRequest(
-            request=id,
-            workflow=workflow,
-            reference=reference,
-            what=RequestedAct.UNDO,
-            actor=actor,
-            because=reason,
-            reply_to=reply_to,
-        )
-    )
-
-
-def request_resubmit(  # noqa: PLR0913 - what it is about, who wants it, and what changes
-    workflow: str,
-    reference: str,
-    step: str,
-    *,
-    attempt: int,
-    actor: str,
-    reason: str,
-    id: UUID,  # noqa: A002 - what it is to the application
-    amendment: Amendment = NOTHING,
-    note: dict[str, Any] | None = None,
-    reply_to: str = "",
-) -> None:
-    """Ask for a step in error to be tried again, as `request_undo` asks for an undo.
-
-    `attempt` is the one that was seen to fail: if it was resubmitted since, the request is refused.
-    `amendment` is what changes with it; `note` is what your `accepted` is given to write then. Guarded
-    fields change only as the workflow's `permit` allows.
-
-    >>> from uuid import uuid4
-    >>> request_resubmit("greet", "42", "hello", attempt=1, actor="Ada", reason="a typo", id=uuid4(),
-    ...                  amendment=Amendment(request={"to": "Eva"}))
-    """
-    task_requests.post(
-        TaskRequest(
-            request=id,
-            workflow=workflow,
-            reference=reference,
-            what=RequestedAct.RESUBMIT,
-            step=step,
-            attempt=attempt,
-            amendment=asdict(amendment),
-            note=note,
-            actor=actor,
-            because=reason,
-            reply_to=reply_to,
-        )
-    )

@@ -8,7 +8,7 @@ import difflib
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from .workflows.step import Compute
+from .workflows.step import Compute, Step
 from .workflows.workflow import Workflow
 
 if TYPE_CHECKING:
@@ -55,15 +55,19 @@ def get(table: dict[str, T], kind: str, name: str) -> T:
         raise NotRegistered(f"there is no {kind} {name!r}{suggest(name, table) or NONE}") from None
 
 
-def function(workflow: str, step: str) -> Compute | None:
-    """Return the function that computes a workflow's step, if one is declared."""
+def step(workflow: str, name: str) -> Step | None:
+    """Return a workflow's step by its name, or by that of the signal it awaits, if one is declared."""
     declared = workflows.get(workflow)
-    functions = (
-        (candidate.compute for candidate in declared.steps if candidate.name == step)
-        if declared
-        else iter(())
+    steps = declared.steps if declared else ()
+    return next(
+        (candidate for candidate in steps if name in {candidate.name, candidate.signal}), None
     )
-    return next(functions, None)
+
+
+def function(workflow: str, name: str) -> Compute | None:
+    """Return the function that computes a workflow's step, if one is declared."""
+    declared = step(workflow, name)
+    return declared.compute if declared else None
 
 
 def suggest(name: str, known: Iterable[Any]) -> str:

@@ -8,7 +8,6 @@ the agents to claim for, each in halves until what fails is alone.
 import logging
 from collections.abc import Collection, Container, Mapping, Sequence
 from dataclasses import dataclass, field
-from uuid import UUID
 
 from django.db import Error, transaction
 
@@ -31,7 +30,6 @@ from .transitions.holds import park
 from .transitions.loading import fill_in
 from .transitions.local_steps import Computed, compute, listed, postpone
 from .transitions.replies import Recorded, decide
-from .transitions.requested_undos import Begun, begin_requested, requested_tasks
 
 logger = logging.getLogger(__name__)
 
@@ -243,28 +241,6 @@ _paused: Pauses[str] = Pauses()  # agents whose claim met a lock
 def _awake(agents: Collection[str]) -> set[str]:
     """Return the agents to claim for, without those that are paused because of a lock."""
     return {agent for agent in agents if not _paused.of(agent)}
-
-
-def begin_undos() -> set[str]:
-    """Begin the undos that the supervisor requested; return the agents whose backlog has grown.
-
-    An undo that fails never blocks the others, and is retried with the next look.
-    """
-    begun = Begun()
-
-    def deal(tasks: Collection[UUID]) -> int:
-        handled = begin_requested(tasks)
-        begun.agents |= handled.agents
-        begun.applications |= handled.applications
-        return handled.handled
-
-    _, failing = batches.all_found(requested_tasks, deal, conf.DUTY_BUDGET_S)
-    for task, error in failing.items():
-        logger.error(
-            "the undo of task %s cannot begin", task, exc_info=error, extra=about_task(task)
-        )
-    _notify(begun.applications)
-    return begun.agents
 
 
 def _notify(applications: Collection[str]) -> None:

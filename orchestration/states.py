@@ -26,6 +26,10 @@ class StepState(TextChoices):
     WAITING = "waiting", "Waiting"  # a step it comes after is not done
     PENDING = "pending", "Pending"  # may be claimed (when run_after, if any, has passed)
     PROCESSING = "processing", "Processing"  # claimed: an agent has it until complete_by
+    AWAITING = (
+        "awaiting",
+        "Awaiting",
+    )  # its result comes later: from a service, a person or a signal
     PROCESSED = "processed", "Processed"  # a valid reply was recorded, or it was done by hand
     ERROR = "error", "Error"  # cannot heal by itself: an operator decides
     SKIPPED = "skipped", "Skipped"  # not needed, by its condition or as a refusal permits
@@ -48,6 +52,7 @@ class Outcome(TextChoices):
     UNKNOWN = "unknown", "Unknown"  # the effect may have happened: only the same key may be used
     EXPIRED = "expired", "Expired"  # no reply by complete_by: treated as unknown
     ABSENT = "absent", "Absent"  # asked by key: the service knows of no effect
+    LATER = "later", "Later"  # the service accepted the request: its result comes later
 
 
 class PastThreshold(TextChoices):
@@ -113,6 +118,7 @@ STEP_MOVES: dict[StepState, dict[StepState, str]] = {
     StepState.WAITING: {
         StepState.PENDING: "the steps it comes after are done",
         StepState.PROCESSING: "these are done, and a scheduler claims it at once",
+        StepState.AWAITING: "these are done, and a person or a signal is to bring its result",
         StepState.SKIPPED: "its condition does not hold",
         StepState.ERROR: "its request cannot be built",
         StepState.CANCELLED: "its task is undone; for an undo step: nothing was done",
@@ -124,13 +130,21 @@ STEP_MOVES: dict[StepState, dict[StepState, str]] = {
     },
     StepState.PROCESSING: {
         StepState.PROCESSED: "a valid reply is recorded",
+        StepState.AWAITING: "its service accepted it, and ends it later",
         StepState.PENDING: "it failed or expired below the threshold: retry",
         StepState.SKIPPED: "it was rejected with a code that the workflow passes over",
         StepState.ERROR: "it was rejected, or failed past the threshold",
         StepState.CANCELLED: "its task is undone, and it turns out that nothing was done",
     },
+    StepState.AWAITING: {
+        StepState.PROCESSED: "its result is reported",
+        StepState.SKIPPED: "it is refused or late, and the workflow passes over that",
+        StepState.ERROR: "it is refused, or late",
+        StepState.CANCELLED: "its task is undone",
+    },
     StepState.ERROR: {
         StepState.PENDING: "an operator resubmits it",
+        StepState.AWAITING: "an operator has it awaited again",
         StepState.PROCESSED: "an operator did it by hand",
         StepState.CANCELLED: "its task is undone, as asked for or because it was not fixed in time",
     },
@@ -147,4 +161,4 @@ FINAL_TASK_STATES = (TaskState.PROCESSED, TaskState.UNDONE)
 SATISFIED_STEP_STATES = (StepState.PROCESSED, StepState.SKIPPED)
 ENDED_STEP_STATES = (*SATISFIED_STEP_STATES, StepState.CANCELLED)
 # the service answered, with any reply
-ANSWERED = (Outcome.DONE, Outcome.REJECTED, Outcome.ABSENT)
+ANSWERED = (Outcome.DONE, Outcome.REJECTED, Outcome.ABSENT, Outcome.LATER)

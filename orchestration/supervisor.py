@@ -25,6 +25,7 @@ from .supervision.failures import recover
 from .supervision.losses import Losses
 from .transitions.clock_jump import move_times
 from .transitions.failures import failed_tasks, wake
+from .transitions.lateness import end_waits, late_tasks
 from .transitions.unmended import request_undo_of_unmended, unmended_tasks
 
 
@@ -65,6 +66,17 @@ def _request_undo_of_unresolved(sweep: Sweep) -> None:
     sweep.in_batches_of_tasks(partial(unmended_tasks, now=sweep.now), handle)
 
 
+def _end_waits(sweep: Sweep) -> None:
+    """Remind of what is awaited, and decide what follows as it is late."""
+
+    def handle(tasks: Collection[UUID]) -> int:
+        due, _ = end_waits(tasks, by=sweep.leadership.actor, now=sweep.now)
+        sweep.done["waits due"] += due
+        return due
+
+    sweep.in_batches_of_tasks(partial(late_tasks, now=sweep.now), handle)
+
+
 # The conditions read the first row in the order of an index, as an EXISTS may read all rows.
 DUTIES = (
     Duty(
@@ -94,6 +106,13 @@ DUTIES = (
         # by step_unmended
         due=f"""(SELECT min(resolve_by) FROM orchestration_step
             WHERE resolve_by IS NOT NULL) <= {NOW}""",  # noqa: S608 - put together from constants
+    ),
+    Duty(
+        name="end waits that are over",
+        run=_end_waits,
+        # by wait_due
+        due=f"""(SELECT min(due_at) FROM orchestration_wait
+            WHERE due_at IS NOT NULL) <= {NOW}""",  # noqa: S608 - put together from constants
     ),
     Duty(
         name="release due retries",

@@ -22,64 +22,30 @@ from .applications import status_messages
 from .database import batches, prepared, sql
 from .database.lane import Problem
 from .database.sql import MANY, compiled
+from .decisions.amendment import Amendment
 from .decisions.progress import Refusal
 from .messaging import queues
 from .models import StatusMessage, Step, Submission, Task, TaskRequest
 from .models.fields import DatabaseNow
 from .models.inbox import SUBMISSIONS
 from .models.request import REQUESTS, RequestedAct, waits_for_person
-from .states import Direction
-from .transitions.amendments import Amendment
+from .states import Direction, Outcome
+from .transitions.reported import report
 from .transitions.resubmit import resubmit
 from .transitions.undo import undo
+from .transitions.waits import Report
 from .workflows.workflow import Accepted, AskedChange, Refused, Workflow
 
 # As many tries have found no worker with the workflow, for some two minutes, when it counts as gone and not
 # as one that a deploy has not brought yet: then there is no code of the application to call.
 UNKNOWN_TRIES = conf.ALERT_AFTER_FAILURES - 1
 WAITS = waits_for_person("orchestration_taskrequest")
-MAY_READ = "SELECT has_table_privilege('orchestration_task', 'SELECT')"
 
-COLUMNS = (
-    *("request", "workflow", "reference", "what", "step", "attempt", "amendment", "note", "actor"),
-    *("because", "reply_to"),
-)
-POST = """
-SELECT orchestration_request(%(request)s::uuid, %(workflow)s, %(reference)s, %(what)s, %(step)s,
-    %(attempt)s, %(amendment)s::jsonb, %(note)s::jsonb, %(actor)s, %(because)s, %(reply_to)s)
-"""  # a function of the database, as for submissions
 # Marks the messages of the transaction that carries out a request, by their ids after `last`.
 NAME = """
 UPDATE orchestration_statusmessage SET detail = detail || jsonb_build_object('request', %(request)s)
 WHERE task_id = %(task)s AND id > %(last)s
 """
-
-
-def post(request: TaskRequest) -> None:
-    """Post a request, durably, and ring for the submission process; see `api.request_undo`."""
-    _require_known(request)
-    changes, note = map(payload_schemas.written, (request.amendment, request.note))
-    values = {name: getattr(request, name) for name in COLUMNS}
-    sql.run(POST, values | {"amendment": changes, "note": note, "request": str(request.request)})
-    queues.ring_after_commit(queues.SUBMISSION)
-
-
-def _require_known(request: TaskRequest) -> None:
-    """Raise `NotRegistered` for a workflow that was never there, or that is gone and has nothing to undo.
-
-    For a database role that may not read the tasks, `orchestration_request` decides what it may ask for.
-    """
-    try:
-        registry.get(registry.workflows, "workflow", request.workflow)
-    except registry.NotRegistered as unknown:
-        if request.what != RequestedAct.UNDO:
-            raise registry.NotRegistered(f"{unknown}; its tasks can only be undone") from None
-        about = {"workflow": request.workflow, "reference": request.reference}
-        if sql.run(MAY_READ, {})[0][0] and not any(
-            model.objects.filter(**about).exists() for model in (Task, Submission)
-        ):
-            why = f"{unknown}; no task of it has the reference {request.reference!r}"
-            raise registry.NotRegistered(why) from None
 
 
 def take(limit: int) -> int:
@@ -161,6 +127,8 @@ def _carry_out(
         return Refusal.NO_SUCH_TASK
     if RequestedAct(request.what) is RequestedAct.UNDO:
         return undo(task, actor=request.actor, reason=request.because)
+    if RequestedAct(request.what) is RequestedAct.COMPLETE:
+        return _report(request, task)
     return _resubmit(request, task) if workflow else Refusal.NO_SUCH_WORKFLOW
 
 
@@ -172,6 +140,20 @@ def _as_accepted(request: TaskRequest) -> Accepted:
         step=request.step,
         note=request.note,
     )
+
+
+def _report(request: TaskRequest, task: UUID) -> Refusal | None:
+    """Record how a step ends that awaits its result."""
+    try:
+        how = Report(id=str(request.request), actor=request.actor, **request.amendment)
+    except TypeError:  # it was posted by SQL
+        return Refusal.INVALID
+    try:
+        if how.outcome == Outcome.DONE:
+            payload_schemas.check_report(request.workflow, request.step, how.result)
+    except payload_schemas.Invalid:
+        return Refusal.INVALID
+    return report(task, request.step, how)
 
 
 def _resubmit(request: TaskRequest, task: UUID) -> Refusal | None:

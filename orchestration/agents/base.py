@@ -16,13 +16,13 @@ from .. import conf
 from ..database import clock
 from ..decisions.backoff import backoff
 from ..decisions.recovery import KEY_FORGOTTEN
-from ..messaging.messages import Evidence, Malformed, Mode, Reply, Request
+from ..messaging.messages import Accepted, Evidence, Malformed, Mode, Reply, Request
 from ..payloads import typed
 from ..states import Health, Outcome
 from ..tracing import spans, switch
 from . import deadline
 from .actions import Action, Call, Result, action, perform
-from .errors import Fault, Rejected, Transient, Unknown
+from .errors import Fault, Later, Rejected, Transient, Unknown
 from .evidence import evidence
 from .policy_values import PolicyValues
 from .service_ledger import LedgerEntry
@@ -139,6 +139,8 @@ class Agent:
             call = self.as_call(request)
             try:
                 result = await deadline.within(request, call_or_ask(call), call)
+            except Later as fault:
+                return self._accepted(request, started, count, fault)
             except Rejected as fault:
                 doubtful = request.in_doubt or doubt is not None
                 return await self._refused(request, started, count, fault, doubtful=doubtful)
@@ -156,6 +158,12 @@ class Agent:
             else:
                 return self._reply(request, started, count, result=result)
         raise AssertionError("a request allows at least one try")
+
+    def _accepted(self, request: Request, started: float, count: int, fault: Later) -> Reply:
+        """Return the reply to a request that the service accepted."""
+        look = (fault.look or 0.0) if self.can_ask() else None
+        reply = self._reply(request, started, count, fault=fault, result=fault.accepted)
+        return reply.altered(wait=Accepted(id=fault.id, look=look), evidence=UNSET)
 
     async def _refused(
         self, request: Request, started: float, count: int, refusal: Rejected, *, doubtful: bool
@@ -199,7 +207,7 @@ class Agent:
         """Return the action, or the question about its effect; None if the mode allows neither."""
         if mode != Mode.DO and self.can_ask():
             return self._ask
-        return None if mode == Mode.ASK else partial(perform, act, self)
+        return None if mode in {Mode.ASK, Mode.LOOK} else partial(perform, act, self)
 
     def as_call(self, request: Request) -> Call:
         """Return a request as one call to the service."""
@@ -280,6 +288,7 @@ class Agent:
             in_doubt=in_doubt,
             health=(fault.health or "") if fault else "",
             evidence=self._evidence(fault) if fault else UNSET,
+            look=request.look or UNSET,
         )
 
     def _evidence(self, fault: Fault) -> Evidence | UnsetType:

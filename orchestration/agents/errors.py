@@ -1,6 +1,7 @@
 """The ways in which an attempt can fail, as an agent sees it (P25)."""
 
-from typing import ClassVar
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 from ..payloads.text import printable
 from ..states import Health, Outcome
@@ -64,6 +65,34 @@ class Rejected(Fault):
         super().__init__(code, message, health=health)
         self.stored = stored
         self.in_doubt = in_doubt
+
+
+class Later(Fault):
+    """The service accepted the request, and its result comes later: `api.complete` reports it.
+
+    `accepted` is what the service said; until then it is the step's result, for an undo. `id` is the
+    service's own name of what it does, at most 200 characters. With `look`, the agent is asked (`ask`) after
+    so long each time, in seconds.
+
+    >>> async def charge(self, call):
+    ...     raise Later(accepted={"url": "https://bank.example/confirm"}, id="pi_1", look=60)
+    """
+
+    outcome = Outcome.LATER
+
+    def __init__(
+        self,
+        code: str = "accepted",
+        message: str = "",
+        *,
+        accepted: Mapping[str, Any] | None = None,
+        id: str = "",  # noqa: A002 - what the service calls it
+        look: float | None = None,
+    ) -> None:
+        super().__init__(code, message, health=Health.GOOD)
+        self.accepted = dict(accepted or {})
+        self.id = id
+        self.look = look
 
 
 class Unknown(Fault):

@@ -7,7 +7,6 @@ from typing import Any, Protocol, cast
 from jsonschema import Draft202012Validator, ValidationError
 
 from .. import registry
-from ..payloads import typed
 from ..payloads.limits import why_not_kept
 from ..payloads.placeholders import placeholders
 from ..payloads.text import READER, as_text
@@ -92,6 +91,12 @@ def check_result(
     _validate(returned(agent, action, computed=computed), result, "the result")
 
 
+def check_report(workflow: str, step: str, result: Mapping[str, Any]) -> None:
+    """Raise `Invalid` unless `result` matches what a declared step returns, if that is known."""
+    if declared := registry.step(workflow, step):
+        check_result(declared.agent, declared.action, result, computed=(workflow, declared.name))
+
+
 def accepted(step: RequestedStep) -> dict[str, Any]:
     """Return the payload schema of a step's action; without one, the shape of the step's request.
 
@@ -108,12 +113,11 @@ def accepted(step: RequestedStep) -> dict[str, Any]:
 def returned(agent: str, action: str, *, computed: Computed | None = None) -> dict[str, Any]:
     """Return the result schema of an action; without one, the schema of any object.
 
-    A step without an agent has that of its function: `computed` are its workflow and its name.
+    A step without an agent has that of its declaration: `computed` are its workflow and its name.
     """
     if agent == LOCAL and computed:
-        function = registry.function(*computed)
-        gives = typed.types_of(function, position=0).gives if function else None
-        return typed.schema(gives) if gives else {"type": "object"}
+        declared = registry.step(*computed)
+        return dict(declared.gives) if declared and declared.gives else {"type": "object"}
     return _declared(agent, action, "returns") or {"type": "object"}
 
 

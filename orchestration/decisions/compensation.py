@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..payloads.placeholders import loads_of
-from ..states import Direction, Outcome, StepState
+from ..states import LOCAL, Direction, Outcome, StepState
 from .progress import StepPlan, StepView
 from .readiness import build, needs_result
 
@@ -53,9 +53,13 @@ def plan(steps: Collection[StepView]) -> UndoPlan:
     undone = {step.name for step in begun if step.undo_action}
     return UndoPlan(
         cancel=tuple(
-            step.id for step in does if step.state != StepState.SKIPPED and not may_be_done(step)
+            step.id
+            for step in does
+            if is_accepted(step) or not (step.state == StepState.SKIPPED or may_be_done(step))
         ),
-        settle=tuple(step.id for step in begun if step.state != StepState.PROCESSED),
+        settle=tuple(
+            step.id for step in begun if step.state != StepState.PROCESSED and not is_accepted(step)
+        ),
         undo=tuple(
             StepPlan(
                 name=step.name,
@@ -87,7 +91,13 @@ def signature(undo_plan: UndoPlan) -> str:
 def may_be_done(step: StepView) -> bool:
     """Return whether a step had its effect, or may have had it, or may have it any moment."""
     at_work = step.state == StepState.PROCESSING and step.locked_by is not None
-    return step.state == StepState.PROCESSED or step.in_doubt or at_work
+    return step.state == StepState.PROCESSED or step.in_doubt or at_work or is_accepted(step)
+
+
+def is_accepted(step: StepView) -> bool:
+    """Return whether a service has a step that ends later: what it comes to is not waited for by an undo."""
+    waits = step.state in {StepState.AWAITING, StepState.ERROR}
+    return waits and step.outcome == Outcome.LATER and step.agent != LOCAL
 
 
 def shows_effect(outcome: str, in_doubt: bool | None) -> bool:

@@ -1,9 +1,11 @@
 """What a step declares beside its call: whether it is needed, and what follows a refusal."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
+
+from ..states import OnRejection
 
 PASS = "pass"  # noqa: S105 - follows a refusal: the step is skipped, and the task goes on
 ANY = "*"  # among the codes of refusals: each that is not named
@@ -15,11 +17,23 @@ class Flow(Struct, frozen=True, omit_defaults=True, gc=False):
     """The declaration as it is stored with the step; plain steps have none.
 
     `when` is a template: if its value is false, empty, 0 or null, the step is skipped. `refused` says by
-    the code of a refusal what follows, before the step's policy does.
+    the code of a refusal what follows, before the step's policy does. What is accepted, or awaited from a
+    `person` of a role or a `signal`, has to end within `ends_within` seconds, or by that time, a template;
+    `late` says what follows otherwise. `remind` are seconds after which somebody is reminded before.
     """
 
     when: Any = True
     refused: Mapping[str, str] = {}
+    person: str = ""
+    signal: str = ""
+    ends_within: Any = None
+    late: str = OnRejection.ERROR.value
+    remind: Sequence[float] = ()
+
+    @property
+    def is_awaited(self) -> bool:
+        """Return whether its result comes from a person or a signal, and not from an agent."""
+        return bool(self.person or self.signal)
 
     def on(self, code: str) -> str | None:
         """Return what follows a refusal with this code; None: what the policy says."""

@@ -47,6 +47,7 @@ class Refusal(Enum):
     NOT_HELD = "it is not on hold"
     CHANGED = "it has changed since it was seen"
     ENDED = "it has ended"
+    REPORTED = "its result has been reported"
     NOTHING_TO_DO = "no item of the selection is eligible"
     GROWN = "the selection has grown since the dry run: refresh the dry run"
     TOO_MANY = "the selection is too large: narrow it"
@@ -169,13 +170,15 @@ def after_reply(
     state, unwanted = step.state, undoing and step.direction == Direction.DO
     if outcome == Outcome.DONE:
         state = StepState.PROCESSED
+    elif outcome == Outcome.LATER:  # while its task is being undone, its undo is sent instead
+        state = StepState.CANCELLED if unwanted else StepState.AWAITING
     elif _is_passed(step, outcome, code, doubt=doubt, undoing=undoing):
         state = StepState.SKIPPED
     elif unwanted and not doubt and outcome in {Outcome.REJECTED, Outcome.ABSENT}:
         state = StepState.CANCELLED
     elif outcome == Outcome.REJECTED:
         state = StepState.ERROR
-    stored = result if outcome == Outcome.DONE else step.result
+    stored = result if outcome in {Outcome.DONE, Outcome.LATER} else step.result
     return step.altered(
         locked_by=None, outcome=outcome, in_doubt=doubt, state=state, result=stored, error_code=code
     )
@@ -201,7 +204,7 @@ def _doubt_after(step: StepView, outcome: str, reported: bool | None) -> bool:
     An attempt only adds doubt, unless its answer is what the service keeps under the key. A refusal
     by itself is not: it may have been made before the service looked at the key.
     """
-    if outcome == Outcome.DONE:
+    if outcome in {Outcome.DONE, Outcome.LATER}:
         return False
     if outcome == Outcome.ABSENT:
         return step.outcome == Outcome.UNKNOWN  # it showed while this attempt was out (`proven`)

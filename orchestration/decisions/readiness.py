@@ -170,7 +170,9 @@ def _known(steps: Collection[StepView]) -> dict[str, Any]:
     """Return what templates may take of a task's steps: results of those done, and keys of all."""
     does = [step for step in steps if step.direction == Direction.DO]
     results: dict[str, Any] = {
-        step.name: step.result or {} for step in does if step.state == StepState.PROCESSED
+        step.name: step.result or {}
+        for step in does
+        if step.state == StepState.PROCESSED or step.outcome == Outcome.LATER
     }
     task = str(does[0].task)  # once: it takes as long as all the rest
     results[KEYS] = {
@@ -179,9 +181,14 @@ def _known(steps: Collection[StepView]) -> dict[str, Any]:
     results[CODES] = {
         step.name: step.error_code
         for step in does
-        if step.state == StepState.SKIPPED and step.outcome == Outcome.REJECTED
+        if step.state == StepState.SKIPPED and step.error_code
     }
     return results
+
+
+def value_of(template: Any, steps: Collection[StepView], data: Mapping[str, Any]) -> Any:
+    """Return the value of a template of a step; raise `Unresolved` if it has none."""
+    return resolve(template, data, _known(steps))
 
 
 def needs_person(done: StepView, undo_request: Any) -> bool:
@@ -203,6 +210,6 @@ def _needless(done: StepView, undo: StepView) -> bool:
     Where the service knows of no effect, and the undo needs no result (it goes by key), it is sent
     all the same: a call that is still on its way is then refused when it arrives.
     """
-    if done.state != StepState.CANCELLED:
-        return False
+    if done.state != StepState.CANCELLED or done.outcome == Outcome.LATER:
+        return False  # what a service accepted is taken back
     return done.outcome != Outcome.ABSENT or needs_result(undo.name, undo.request)

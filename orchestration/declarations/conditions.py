@@ -46,7 +46,10 @@ def taken(
     `before` are the names of the steps that each one comes after, directly or through others.
     """
     certain = _certain(step, steps, before)
-    needed = {"when": set[str](), "request": certain, "undo_request": certain | {step.name}}
+    needed = {
+        "when": set[str](), "request": certain, "undo_request": certain | {step.name},
+        "ends_within": certain,
+    }  # fmt: skip
     for name, there in needed.items():
         template = getattr(step, name)
         for origin, *_ in required(template):

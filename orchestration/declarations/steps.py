@@ -5,11 +5,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ..agents.base import Agent
-from ..payloads.typed import schema, types_of
 from ..registry import suggest
 from ..states import LOCAL
 from ..workflows.step import UNDECLARED, Step
-from . import conditions, first_values, templates
+from . import conditions, first_values, templates, waits
 from .problem import Problem, shown
 
 HOW_TO_UNDO = (
@@ -44,6 +43,7 @@ def malformed(step: Any) -> Iterable[Problem]:
         for problem in templates.not_data(template):
             yield problem._replace(text=f"its {name} {problem.text}")
     yield from conditions.malformed(step)
+    yield from waits.malformed(step)
 
 
 def _not_names(step: Any) -> Iterable[Problem]:
@@ -66,9 +66,15 @@ def _not_names(step: Any) -> Iterable[Problem]:
 
 def kind(step: Step) -> Iterable[Problem]:
     """Yield why a step is neither a call to an agent nor a computation."""
+    if step.is_awaited:
+        yield from waits.kind(step)
+        return
     if step.compute is None:
         if step.agent == LOCAL:
-            yield Problem("E001", "has neither an agent nor a function that computes it")
+            yield Problem(
+                "E001",
+                "has neither an agent nor a function that computes it, nor a person or a signal",
+            )
         return
     if step.agent or step.action:
         yield Problem("E001", "has both an agent and a function that computes it")
@@ -112,9 +118,8 @@ def policy(step: Step, agents: Mapping[str, type[Agent]]) -> Iterable[Problem]:
 
 def returned(step: Step, agents: Mapping[str, type[Agent]]) -> Mapping[str, Any] | None:
     """Return the schema of a step's result, if its action or its function declares one."""
-    if step.compute is not None:
-        gives = types_of(step.compute, position=0).gives
-        return schema(gives) if gives else None
+    if step.agent == LOCAL:
+        return step.gives
     agent = agents.get(step.agent)
     act = agent.actions().get(step.action) if agent else None
     return act.returns if act else None

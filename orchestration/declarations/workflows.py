@@ -8,7 +8,7 @@ from ..agents.base import Agent
 from ..registry import suggest
 from ..workflows.step import Step
 from ..workflows.workflow import Workflow
-from . import conditions, steps, templates
+from . import conditions, steps, templates, waits
 from .problem import Problem, in_name, shown
 
 
@@ -38,7 +38,7 @@ def own_problems(workflow: Workflow) -> list[Problem]:
     unusable = [
         problem.of(steps.named(step), " ")
         for step in workflow.steps
-        for problem in steps.kind(step)
+        for problem in (*steps.kind(step), *waits.of_agent(step))
     ]
     unusable += _orderless(workflow)
     return unusable or list(_unavailable(workflow))

@@ -100,6 +100,7 @@ class Mode(StrEnum):
 
     DO = "do"  # perform the action; a repeat under the same key is harmless
     SETTLE = "settle"  # find out whether it was done: ask by key if possible, otherwise repeat
+    LOOK = "look"  # ask for the result of what the service accepted
     ASK = "ask"  # find out, and never repeat: the service has forgotten the key
 
 
@@ -116,7 +117,8 @@ class Request(Message, frozen=True, kw_only=True):
     Times are in seconds; `complete_by` is a Unix time on the database's clock. `key` is the idempotency
     key for the remote service, the same in every attempt of a `generation`. `mode` is a `Mode`.
     `dispatch` is unique among all dispatches, including those of a timeline that a failover lost.
-    `in_doubt`: an earlier attempt under the key may have had an effect. `passed` is how often a worker
+    `in_doubt`: an earlier attempt under the key may have had an effect. `look` is the number of the look at
+    an accepted request, 0 for an attempt. `passed` is how often a worker
     that does not know the action has returned it to the inbox.
     """
 
@@ -135,6 +137,7 @@ class Request(Message, frozen=True, kw_only=True):
     generation: Generation = 0
     dispatch: Number = 0
     in_doubt: bool = True
+    look: Generation = 0
     passed: Count = 0
 
     def check(self) -> None:
@@ -166,6 +169,17 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         )
 
 
+class Accepted(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What the service said of a request whose result comes later.
+
+    `id` is its own name of it; `look` the seconds after which it is asked, None if it cannot be: 0 if it is
+    asked only once, when the time is over.
+    """
+
+    id: Annotated[str, Meta(max_length=200)] = ""
+    look: Seconds | None = None
+
+
 class Reply(Message, frozen=True, kw_only=True):
     """Agent to scheduler: how one attempt ended (P8, P25).
 
@@ -176,7 +190,8 @@ class Reply(Message, frozen=True, kw_only=True):
     one; None if this attempt says nothing about it. `returned` counts the returns from the dead letters
     after the schedulers failed to record it. `waited` counts the times when another session had locked a
     row that it needs. `health` is what it says about the service; empty: as its outcome implies.
-    `evidence` is sent with failures only: without it a reply is as long as it was.
+    `evidence` is sent with failures only: without it a reply is as long as it was. `wait` is sent with
+    what the service accepted. `look` is the request's.
     """
 
     step: Id
@@ -198,6 +213,8 @@ class Reply(Message, frozen=True, kw_only=True):
     waited: Count = 0
     health: str = ""
     evidence: Evidence | UnsetType = UNSET
+    wait: Accepted | UnsetType = UNSET
+    look: Generation | UnsetType = UNSET
 
     def check(self) -> None:
         """Refuse an outcome that an agent cannot report, and an unknown health."""

@@ -93,6 +93,7 @@ class EventKind(models.TextChoices):
     EXCUSED = "excused", "Failed while the breaker was open: not counted"
     WAITS = "waits", "Extended wait started"
     BY_HAND = "by_hand", "Done by hand"
+    REPORTED = "reported", "Result reported"
     UNDO = "undo", "Undo requested"
     UNDO_REQUESTED = "undo_asked", "Undo requested by the supervisor"
     UNDO_REFUSED = "no_undo", "Undo refused"

@@ -165,6 +165,7 @@ class StatusKind(models.TextChoices):
     UNDOING = "undoing", "Being undone"
     UNDONE = "undone", "Undone: no effect is left"
     REFUSED = "refused", "A request about it was refused"
+    REMINDER = "reminder", "A result is awaited still"
     SET_ASIDE = "set_aside", "Not accepted: waiting for an operator"
     CLOSED = "closed", "Not taken: an operator decided so"
 

@@ -37,6 +37,7 @@ class RequestedAct(models.TextChoices):
 
     UNDO = "undo", "Undo the task"
     RESUBMIT = "resubmit", "Retry a failed step"
+    COMPLETE = "complete", "Report the result of a step that awaits it"
 
 
 class TaskRequest(InboxMessage):

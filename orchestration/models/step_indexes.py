@@ -89,4 +89,6 @@ INDEXES = [
         name="step_retrying_by_incident",
         condition=Q(process_state__in=["pending", "processing"], incident__isnull=False),
     ),
+    # what ends later, by the pattern's word Processing
+    models.Index(fields=["id"], name="step_awaiting", condition=Q(process_state="awaiting")),
 ]

@@ -17,11 +17,16 @@ from ..transitions.gates import FIRST
 POSTED = SUBMISSIONS.is_overdue()
 REQUESTED = REQUESTS.is_overdue(f"NOT {waits_for_person('m')}")
 
-# Steps to claim, where their agent is not held, or to compute (index step_turn), and undos to begin.
+# Steps to claim, where their agent is not held, or to compute (index step_turn), undos to begin, what was
+# reported before it was awaited (wait_reported), and services to ask (wait_look).
 CLAIMABLE = f"""
 EXISTS (SELECT FROM {AGENTS_FROM} WHERE NOT {holds_agent("m.agent")} AND {MAY_GO})
 OR {FIRST.format(agent=f"'{LOCAL}'")} IS NOT NULL
 OR EXISTS (SELECT FROM orchestration_undorequest)
+OR EXISTS (SELECT FROM orchestration_wait WHERE report IS NOT NULL AND awaited_at IS NOT NULL)
+OR EXISTS (SELECT FROM orchestration_policy p WHERE EXISTS (
+    SELECT FROM orchestration_wait w
+    WHERE w.agent = p.agent AND w.look_at <= (SELECT clock_timestamp())))
 """  # noqa: S608 - put together from constants
 
 # What lies unserved on a queue whose work is rows

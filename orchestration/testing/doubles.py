@@ -11,11 +11,12 @@ from .. import registry
 from ..agents import payload_schemas
 from ..agents.actions import Action, Call, Result, action
 from ..agents.base import Agent
-from ..agents.errors import Rejected
+from ..agents.errors import Later, Rejected
 from ..messaging.messages import Request
 from .outcomes import Outcome, Scripted, done
 
 Answer = TypeVar("Answer")
+ASKED = "?"  # behind the name of an action: of the questions about what it accepted
 OWN = frozenset(Agent.actions())  # that every agent has, such as "canary"
 MADE_UP: Mapping[str, Any] = {
     "integer": 1, "number": 1.0, "boolean": True, "array": [], "object": {}, "null": None
@@ -48,7 +49,7 @@ class Script:
 
     def set(self, name: str, outcomes: Sequence[Scripted], reference: str | None) -> None:
         """Set the outcomes of an action ("agent.action"), of all tasks or of one."""
-        agent, _, act = name.rpartition(".")
+        agent, _, act = name.removesuffix(ASKED).rpartition(".")
         declared = registry.get(registry.agents, "agent", agent)
         scripted = registry.get(declared.actions(), f"action of {agent!r}", act)
         if not outcomes:
@@ -60,6 +61,13 @@ class Script:
         ):
             _require_result(name, {**_made_up(scripted, f"{act}-1"), **effect})
         self._outcomes[name, reference] = list(outcomes)
+
+    def answers(self, name: str, reference: str) -> Scripted | None:
+        """Return what the service says next of a call that it accepted; None: that it goes on."""
+        name = name + ASKED
+        if (name, reference) in self._outcomes or (name, None) in self._outcomes:
+            return self.next(name, reference)
+        return None
 
     def next(self, name: str, reference: str) -> Scripted:
         """Return the outcome of the next call of an action; without a script it is done."""
@@ -84,6 +92,7 @@ class Double(Agent):
         self.calls: list[tuple[Call, bool]] = []
         self._effects: dict[str, Result] = {}
         self._refusals: dict[str, Rejected] = {}
+        self._going_on: dict[str, Later] = {}
         self._made: dict[str, int] = defaultdict(int)
 
     def serve(self, call: Call) -> Result:
@@ -92,7 +101,12 @@ class Double(Agent):
         self.delivery = done()
         if (known := self._known(call.key)) is not None:
             return known
-        outcome = self.script.next(f"{self.name}.{call.action}", call.reference)
+        if call.key in self._going_on:
+            raise self._going_on[call.key]
+        return self._end(call, self.script.next(f"{self.name}.{call.action}", call.reference))
+
+    def _end(self, call: Call, outcome: Scripted) -> Result:
+        """Have a call end as the script says."""
         if not isinstance(outcome, Outcome):
             result = outcome(call)
             _require_result(f"{self.name}.{call.action}", result)
@@ -104,14 +118,22 @@ class Double(Agent):
             fault = outcome.fault()
             if isinstance(fault, Rejected) and fault.stored:
                 self._refusals[call.key] = fault
+            if isinstance(fault, Later):
+                self._going_on[call.key] = fault
             raise fault
         return self._effects.get(call.key, {})
 
     def known_result(self, call: Call) -> Result | None:
-        """Answer the question about a key truthfully."""
+        """Answer the question about a key truthfully; what was accepted goes on as the script says."""
         self.calls.append((call, True))
         self.delivery = done()
-        return self._known(call.key)
+        known = self._known(call.key)
+        if known is not None or call.key not in self._going_on:
+            return known
+        answer = self.script.answers(f"{self.name}.{call.action}", call.reference)
+        if answer is None:
+            raise self._going_on[call.key]
+        return self._end(call, answer)
 
     def _known(self, key: str) -> Result | None:
         if key in self._refusals:

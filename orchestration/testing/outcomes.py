@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..agents.actions import Call, Result
-from ..agents.errors import Rejected, Transient, Unknown
+from ..agents.errors import Later, Rejected, Transient, Unknown
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,3 +63,13 @@ def silent(*, happened: bool = False) -> Outcome:
 def late(result: Mapping[str, Any] | None = None, *, by: float = 1.0) -> Outcome:
     """Return "done", replied `by` seconds after the complete-by time of the attempt."""
     return Outcome(effect=dict(result or {}), late_by=by)
+
+
+def later(
+    accepted: Mapping[str, Any] | None = None,
+    *,
+    id: str = "",  # noqa: A002 - what the service calls it
+    look: float | None = None,
+) -> Outcome:
+    """Return an acceptance: the result comes later, by `api.complete` or as the agent is asked."""
+    return Outcome(fault=lambda: Later(accepted=accepted, id=id, look=look))

@@ -12,6 +12,7 @@ from asgiref.sync import async_to_sync
 from .. import conf, registry, scheduler, submission, supervisor, task_requests
 from ..agents.base import Agent
 from ..applications import status_messages
+from ..applications.requests import complete
 from ..applications.submissions import Posting, post
 from ..cluster import leader_election
 from ..cluster.debounce import Pauses
@@ -22,7 +23,8 @@ from ..housekeeping import agent_rows, housekeeper
 from ..messaging import queue_names, queues
 from ..messaging.messages import Reply, Request
 from ..models import Policy, StepPolicy, Worker
-from .doubles import Called, Double, Script, called, double, without_waiting
+from ..workers import scheduler_duties
+from .doubles import ASKED, Called, Double, Script, called, double, without_waiting
 from .fake_clock import FakeClock, frozen
 from .inboxes import Inboxes, in_memory
 from .outcomes import Scripted
@@ -48,6 +50,8 @@ SELECT min(at) FROM (
         AND reply_to = ANY(%(receivers)s)
     UNION ALL SELECT retry_at FROM orchestration_deadletter
     UNION ALL SELECT until FROM orchestration_hold
+    UNION ALL SELECT due_at FROM orchestration_wait
+    UNION ALL SELECT look_at FROM orchestration_wait
 ) AS moments WHERE at > (SELECT clock_timestamp())
 """
 
@@ -82,6 +86,33 @@ class Run:
         A repeat under a key that had its effect gets the first result, and takes no outcome.
         """
         self._script.set(name, outcomes, reference)
+
+    def answer(self, name: str, *outcomes: Scripted, reference: str | None = None) -> None:
+        """Say what the service answers as it is asked for the result of what it accepted (`later`).
+
+        One outcome for each question to an action ("agent.action"), as in `script`. Without one it goes on.
+        """
+        self._script.set(name + ASKED, outcomes, reference)
+
+    def complete(
+        self,
+        task: TaskView,
+        step: str,
+        result: Mapping[str, Any] | None = None,
+        *,
+        refused: str = "",
+        actor: str = "test",
+    ) -> None:
+        """Report how a step ends that awaits a service, a person or a signal; the next `go` records it."""
+        complete(
+            task.workflow,
+            task.reference,
+            step,
+            result=result,
+            refused=refused,
+            actor=actor,
+            id=uuid4(),
+        )
 
     def real(self, name: str, agent: type[Agent] | None = None) -> None:
         """Have the agent's own code perform its requests, or that of another class.
@@ -178,7 +209,7 @@ class Run:
         self._gate_at = None
         replies = [*self._late_replies(), *self._inboxes.take(queues.SCHEDULER, size)]
         result = scheduler.run_once(f"scheduler@{HERE}", replies, scheduler.all_agents())
-        done += len(replies) + len(result.more) + len(scheduler.begin_undos())
+        done += len(replies) + len(result.more) + len(scheduler_duties.run())
         if result.again_in is not None:
             pause = max(result.again_in, conf.TURN_INTERVAL_S)
             self._gate_at = self.clock.now + timedelta(seconds=pause)

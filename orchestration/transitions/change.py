@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -18,6 +19,7 @@ from ..states import StepState, TaskState
 from . import moves
 from .new_steps import NewStep
 from .step_update import Move, StepUpdate
+from .waits import NewWait
 
 # states of a step that applications are notified of; a failure is reported for the whole task
 REPORTED = {StepState.PROCESSED, StepState.SKIPPED}
@@ -87,6 +89,8 @@ class Change:
     task_states: list[tuple[str, TaskState]] = field(default_factory=list)
     updates: list[StatusUpdate] = field(default_factory=list)
     failures: dict[int, StepFailure] = field(default_factory=dict)
+    opened: list[NewWait] = field(default_factory=list)  # what steps await from now on
+    closed: set[int] = field(default_factory=set)  # steps that await nothing any more
     alarms: list[AlertReport] = field(default_factory=list)
     recovered: list[str] = field(default_factory=list)  # fingerprints of alerts to close
     events: list[Event] = field(default_factory=list)
@@ -113,6 +117,8 @@ class Change:
         """Note what a step is now; an application that wants those of steps gets an update."""
         before = self.steps.get(step.id)
         self.steps[step.id] = step
+        if before and before.state == StepState.AWAITING != step.state:
+            self.closed.add(step.id)
         if self.notify_steps and before and before.state != step.state and step.state in REPORTED:
             detail = {"step": step.name, "direction": step.direction, "state": step.state}
             self.updates.append(StatusUpdate(task=self.id, kind=StatusKind.STEP, detail=detail))
@@ -121,6 +127,12 @@ class Change:
         """Have a step cancelled."""
         cancelled = step.altered(state=StepState.CANCELLED, locked_by=None)
         self.move(moves.CANCELLED, cancelled, incident=None)
+
+    def await_result(self, step: StepView, request: Mapping[str, Any], ends_by: datetime) -> None:
+        """Have a step await what a person or a signal brings."""
+        awaiting = step.altered(state=StepState.AWAITING, request=request, error_code="")
+        self.move(moves.AWAITED, awaiting, request=request)
+        self.opened.append(NewWait(step=awaiting, ends_by=ends_by))
 
     def skip(self, step: StepView) -> None:
         """Have a step skipped: it is not needed."""

@@ -12,17 +12,20 @@ from ..applications.outbox import StatusUpdate
 from ..database import clock, prepared, sql
 from ..decisions.progress import StepPlan, StepView, task_state
 from ..decisions.readiness import release
+from ..models import Step
 from ..models.fields import time_ordered_id
 from ..models.inbox import StatusKind
 from ..models.retention import content_hash
 from ..payloads.limits import why_not_sent
-from ..payloads.placeholders import resolve
+from ..payloads.placeholders import Unresolved, resolve
 from ..states import StepState, TaskState
 from ..workflows.step import UNDECLARED
+from ..workflows.step import Step as Declared
 from ..workflows.workflow import Refused, Workflow
+from . import waits
 from .new_steps import NewStep, inserting
 
-PENDING, WAITING = StepState.PENDING, StepState.WAITING
+PENDING, WAITING, AWAITING = StepState.PENDING, StepState.WAITING, StepState.AWAITING
 RECEIVED = (StatusKind.RECEIVED,)
 ENDED_AT_ONCE = (StatusKind.RECEIVED, StatusKind.COMPLETED)  # none of its steps is needed
 
@@ -88,6 +91,8 @@ def create(new: Sequence[NewTask], also: Sequence[prepared.Part] = ()) -> list[U
         for plan in task.steps
     ]  # fmt: skip
     prepared.run_all([_inserting(planned), *inserting(steps), *also])
+    if any(plan.state == AWAITING for task in planned for plan in task.steps):
+        _await(planned)
     outbox.write(
         [
             StatusUpdate(task=task.id, kind=kind)
@@ -98,6 +103,35 @@ def create(new: Sequence[NewTask], also: Sequence[prepared.Part] = ()) -> list[U
         [task.id for task in planned if task.workflow.owner_application],
     )
     return [task.id for task in planned]
+
+
+def _await(planned: Sequence[_Planned]) -> None:
+    """Write what first steps of new tasks await from people and signals."""
+    awaited = {
+        (task.id, plan.name): (task, plan)
+        for task in planned
+        for plan in task.steps
+        if plan.state == AWAITING
+    }
+    rows = Step.objects.filter(task__in=[task.id for task in planned], process_state=AWAITING)
+    opened = []
+    for number, task_id, name in rows.values_list("id", "task_id", "name"):
+        task, plan = awaited[task_id, name]
+        view = _view(number, task_id, plan)
+        try:
+            ends_by = waits.ends_by(view, [view], task.item.data)
+        except Unresolved as error:
+            raise Refused(f"the step {name} cannot be awaited: {error}") from None
+        opened.append(waits.NewWait(step=view, ends_by=ends_by))
+    waits.write(opened, ())
+
+
+def _view(number: int, task: UUID, plan: StepPlan) -> StepView:
+    """Return a step to be as decisions see it."""
+    return StepView(
+        id=number, task=task, name=plan.name, agent=plan.agent, state=plan.state, after=plan.after,
+        attempt=0, locked_by=None, request=plan.request, result=None, flow=plan.flow,
+    )  # fmt: skip
 
 
 def _plan(item: NewTask) -> _Planned:
@@ -163,7 +197,7 @@ def first_steps(workflow: Workflow, data: Mapping[str, Any], task: UUID) -> list
                 action=step.action,
                 after=step.after,
                 request=request,
-                state=PENDING if is_first else WAITING,
+                state=_begins(step) if is_first else WAITING,
                 undo_action=undo,
                 undo_request=step.undo_request if undo else None,
                 irreversible=step.irreversible,
@@ -172,22 +206,26 @@ def first_steps(workflow: Workflow, data: Mapping[str, Any], task: UUID) -> list
                 flow=step.flow,
             )
         )
-    return _begun(plans, data, task) if workflow.begins_conditionally else plans
+    return _begun(workflow, plans, data, task) if workflow.begins_conditionally else plans
 
 
-def _begun(plans: Sequence[StepPlan], data: Mapping[str, Any], task: UUID) -> list[StepPlan]:
+def _begins(step: Declared) -> StepState:
+    """Return as what a step begins that comes after no other."""
+    return AWAITING if step.is_awaited else PENDING
+
+
+def _begun(
+    workflow: Workflow, plans: Sequence[StepPlan], data: Mapping[str, Any], task: UUID
+) -> list[StepPlan]:
     """Return the steps of a new task, some of them skipped; those that may start have their requests."""
-    views = [
-        StepView(
-            id=number, task=task, name=plan.name, agent=plan.agent, state=plan.state, after=plan.after,
-            attempt=0, locked_by=None, request=plan.request, result=None, flow=plan.flow,
-        )
-        for number, plan in enumerate(plans)
-    ]  # fmt: skip
+    views = [_view(number, task, plan) for number, plan in enumerate(plans)]
     follows = release(views, data, undoing=False)
     for problem in follows.broken:
         raise Refused(f"the request of {plans[problem.id].name} cannot be built: {problem.reason}")
     skipped = {number: {"state": StepState.SKIPPED} for number in follows.skipped}
-    ready = {step.id: {"state": PENDING, "request": step.request} for step in follows.released}
+    ready = {
+        step.id: {"state": _begins(workflow.steps[step.id]), "request": step.request}
+        for step in follows.released
+    }
     changes: dict[int, dict[str, Any]] = {**skipped, **ready}
     return [replace(plan, **changes.get(number, {})) for number, plan in enumerate(plans)]

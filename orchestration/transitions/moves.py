@@ -24,17 +24,19 @@ BEGUN = StepUpdate(
     by="text",
 )
 
-# processing → processed, or processing until it is counted or cancelled. With the attempt's history: both
-# parts see the step as it was before, so the row itself gives its dispatcher and the time of dispatch.
+# processing → processed, awaiting, or processing until it is counted or cancelled. With the attempt's
+# history: both parts see the step as it was before, so the row itself gives its dispatcher and the time of
+# dispatch.
 ENDED = StepUpdate(
     """locked_by = NULL,
-    process_state = CASE r.outcome WHEN 'done' THEN 'processed' ELSE 'processing' END,
-    complete_by = CASE r.outcome WHEN 'done' THEN NULL ELSE clock_timestamp() END,
+    process_state = CASE r.outcome WHEN 'done' THEN 'processed' WHEN 'later' THEN 'awaiting'
+        ELSE 'processing' END,
+    complete_by = CASE WHEN r.outcome IN ('done', 'later') THEN NULL ELSE clock_timestamp() END,
     ended_at = clock_timestamp(),
     outcome = r.outcome,
     in_doubt = r.in_doubt,
     probing_outcome = s.probing_outcome AND r.outcome IN ('unknown', 'transient'),
-    result = CASE r.outcome WHEN 'done' THEN r.result ELSE s.result END,
+    result = CASE WHEN r.outcome IN ('done', 'later') THEN r.result ELSE s.result END,
     loaded = CASE r.outcome WHEN 'done' THEN NULL ELSE s.loaded END,
     error_code = r.code, error_message = r.message, retry_after = r.retry_after,
     own_trouble = r.own_trouble,
@@ -106,7 +108,7 @@ PATIENTLY_RETRIED = StepUpdate(
     wait="float8",
 )
 
-# processing, waiting or pending → error
+# processing, awaiting, waiting or pending → error
 FAILED = StepUpdate(
     """process_state = 'error', locked_by = NULL, complete_by = NULL, run_after = NULL,
     ended_at = clock_timestamp(), error_code = r.code, error_message = r.message,
@@ -148,12 +150,36 @@ DONE_BY_HAND = StepUpdate(
     by="text",
 )
 
-# waiting or processing → skipped
+# waiting or error → awaiting, of a step whose result a person or a signal brings
+AWAITED = StepUpdate(
+    """process_state = 'awaiting', request = r.request, pending_since = clock_timestamp(),
+    ended_at = NULL, alert_id = NULL, resolve_by = NULL, failure_count = 0, error_code = '',
+    error_message = ''""",
+    request="jsonb",
+)
+
+# awaiting → processed, or awaiting until it is decided what follows a refusal
+REPORTED = StepUpdate(
+    """process_state = CASE r.outcome WHEN 'done' THEN 'processed' ELSE 'awaiting' END,
+    result = CASE r.outcome WHEN 'done' THEN r.result ELSE s.result END,
+    outcome = r.outcome, error_code = r.code, error_message = r.message, in_doubt = r.in_doubt,
+    ended_at = clock_timestamp(), loaded = NULL""",
+    outcome="text",
+    result="jsonb",
+    code="text",
+    message="text",
+    in_doubt="bool",
+)
+
+# awaiting, and stays that: its service says more of what it accepted
+ACCEPTED = StepUpdate("result = r.result", result="jsonb")
+
+# waiting, awaiting or processing → skipped
 SKIPPED = StepUpdate(
     """process_state = 'skipped', complete_by = NULL, ended_at = clock_timestamp(), loaded = NULL"""
 )
 
-# waiting, pending, processing or error → cancelled
+# waiting, pending, processing, awaiting or error → cancelled
 CANCELLED = StepUpdate(
     """process_state = 'cancelled', locked_by = NULL, complete_by = NULL,
     run_after = NULL, held_by_id = NULL, alert_id = NULL, resolve_by = NULL, probing_outcome = false,

@@ -1,32 +1,40 @@
 """Record the replies to attempts: processing → processed, or error, or failed (P8, P23, P25)."""
 
+import logging
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 from uuid import UUID
 
 from django.db import transaction
 
-from ..database import clock
 from ..decisions.gate import Observation
-from ..decisions.progress import Refusal, StepView, after_reply, refuse_reply, waits_until
+from ..decisions.progress import Refusal, StepView, after_reply, refuse_reply
 from ..decisions.recovery import INSTANCE_SICK
 from ..incidents import tallies
 from ..messaging.messages import Reply
 from ..models import Event
 from ..models.history import EventKind
-from ..policies import StepKey, of_steps
-from ..states import ANSWERED, Direction, Health, OnRejection, Outcome, StepState
-from . import evidence, moves, reports
-from .change import Change, FinalFailure, Ready
+from ..payloads.placeholders import Unresolved
+from ..states import ANSWERED, Direction, Health, Outcome, StepState
+from . import evidence, looks, moves, reports, waits
+from .change import Change, Ready
 from .foreign_locks import existing
-from .holds import held
 from .late_effects import close_undone, detect_late_effects
 from .locked_task import lock
+from .rejections import Rejection, reject
 from .settle import release_ready, settle
-from .undo import begin
+from .waits import NewWait
+
+logger = logging.getLogger(__name__)
 
 BY = "agent"
+# as what an attempt ends; what has another outcome is processing until it is counted or cancelled
+ENDS_AS: Mapping[str, StepState] = {
+    Outcome.DONE: StepState.PROCESSED,
+    Outcome.LATER: StepState.AWAITING,
+}
 
 
 @dataclass(kw_only=True)
@@ -42,6 +50,7 @@ class Recorded:
     observed: dict[str, list[Observation]] = field(default_factory=lambda: defaultdict(list))
     locked: set[UUID] = field(default_factory=set)  # tasks whose replies have to wait
     alerted: bool = False  # locks of alerts are held until the commit
+    reported: bool = False  # a step awaits what has been reported already
     ready: list[Ready] = field(default_factory=list)  # the caller writes or claims them
 
     @property
@@ -57,6 +66,7 @@ class Recorded:
         others = [change for task, change in self.changes.items() if task not in self.touched]
         Event.objects.bulk_create([event for change in others for event in change.events])
         self.alerted |= follows.alerted
+        self.reported = follows.reported
         self.applications = follows.applications
         self.ready = follows.ready
         self.agents |= follows.agents
@@ -114,11 +124,15 @@ def locked_causes(replies: Iterable[Reply], changes: Mapping[UUID, Change]) -> s
 
 def apply(replies: Sequence[Reply], recorded: Recorded) -> None:
     """Decide about replies to steps of locked tasks."""
-    rejected: list[tuple[Reply, Change, StepView]] = []
+    rejected: list[Rejection] = []
     refused: list[tuple[Reply, Refusal]] = []
+    looked: list[tuple[Reply, Change, StepView]] = []
     for reply in replies:
         change = recorded.changes.get(reply.task)
         step = change.steps.get(reply.step) if change else None
+        if reply.look:
+            looked += [(reply, change, step)] if change and step else []
+            continue
         refusal = refuse_reply(step, reply.attempt, reply.generation, reply.dispatch)
         if refusal or change is None or step is None:
             refused.append((reply, refusal or Refusal.NO_SUCH_STEP))
@@ -130,8 +144,10 @@ def apply(replies: Sequence[Reply], recorded: Recorded) -> None:
         if not (step.own_trouble and after.state == StepState.PROCESSING):
             recorded.observed[step.agent].append(_observation(reply, step))
         if after.state == StepState.ERROR:
-            rejected.append((reply, change, after))
-    _reject(rejected)
+            rejected.append(Rejection(change, after, reply.code, reply.message))
+    reject(rejected, by=BY)
+    for change in looks.answer(looked) if looked else ():
+        recorded.touched[change.id] = change
     late = detect_late_effects([reply for reply, _ in refused], recorded.changes, by=BY)
     for change, step in late:
         recorded.touched[change.id] = change
@@ -155,7 +171,7 @@ def _accept(reply: Reply, change: Change, step: StepView) -> StepView:
     done = after.state == StepState.PROCESSED
     change.move(
         moves.ENDED,
-        after if done else after.altered(state=StepState.PROCESSING),
+        after.altered(state=ENDS_AS.get(reply.outcome, StepState.PROCESSING)),
         outcome=reply.outcome,
         result=reply.result,
         code=after.error_code,
@@ -170,6 +186,8 @@ def _accept(reply: Reply, change: Change, step: StepView) -> StepView:
     )
     if done and step.direction == Direction.UNDO:
         close_undone(after, change)
+    elif after.outcome == Outcome.LATER:
+        _accepted(reply, change, after)
     elif after.state == StepState.SKIPPED:  # its workflow passes over this refusal
         change.skip(after)
     elif after.state == StepState.CANCELLED:  # its task is being undone, and it had no effect
@@ -182,6 +200,21 @@ def _accept(reply: Reply, change: Change, step: StepView) -> StepView:
     return after
 
 
+def _accepted(reply: Reply, change: Change, step: StepView) -> None:
+    """Have a step await what its service accepted; if its task is being undone, that is undone too."""
+    if step.state == StepState.CANCELLED:
+        change.cancel(step)
+        change.note(step, EventKind.SETTLED, by=BY, reason="the service accepted it: it is undone")
+        return
+    try:
+        ends_by = waits.ends_by(step, change.steps.values(), change.data)
+    except Unresolved as error:  # it was accepted all the same
+        logger.error("%s of %s: %s", step.name, change.reference, error)
+        ends_by = waits.clock_time() + timedelta(seconds=waits.DEFAULT_S)
+    external_id, look = (reply.wait.id, reply.wait.look) if reply.wait else ("", None)
+    change.opened.append(NewWait(step=step, ends_by=ends_by, external_id=external_id, look=look))
+
+
 def _observation(reply: Reply, step: StepView) -> Observation:
     """Return what a reply shows of the service's health; without a word of the agent, by its outcome."""
     good = Health.GOOD if reply.outcome in ANSWERED else Health.BAD
@@ -190,74 +223,6 @@ def _observation(reply: Reply, step: StepView) -> Observation:
         sent_at=step.dispatch / 1e6,
         retry_after=reply.retry_after,
     )
-
-
-def _reject(rejected: Sequence[tuple[Reply, Change, StepView]]) -> None:
-    """Decide about rejected steps: retry one that is waited for, undo its task, or have it in error.
-
-    Its workflow says by the code whether its task is undone, at once or unless it was resolved by then, or
-    else its thresholds do. A held task is undone after its release.
-    """
-    if not (rejected := _without_patient(rejected)):
-        return
-    keys = {
-        step.id: StepKey(change.workflow, step.name, step.agent) for _, change, step in rejected
-    }
-    known = of_steps(keys.values())
-    follows = {
-        step.id: (step.flow and step.flow.on(step.error_code)) or known[keys[step.id]].on_rejection
-        for _, change, step in rejected
-        if not change.undoing
-    }
-    to_undo = {step for step, what in follows.items() if what == OnRejection.UNDO}
-    held_steps = held(to_undo)
-    undone = _begin_undos(
-        [rejection for rejection in rejected if rejection[-1].id in to_undo - held_steps]
-    )
-    for reply, change, step in rejected:
-        if change.id in undone:
-            continue
-        resolve_within = 0.0 if step.id in held_steps else None
-        if follows.get(step.id) == OnRejection.WAIT:
-            resolve_within = known[keys[step.id]].resolve_within
-        change.fail(
-            FinalFailure(
-                step=step.id,
-                code=reply.code,
-                message=reply.message,
-                attempt=step.attempt,
-                resolve_within=resolve_within,
-            )
-        )
-
-
-def _begin_undos(rejected: Iterable[tuple[Reply, Change, StepView]]) -> set[UUID]:
-    """Begin the undo of the tasks of rejected steps; return those that nothing irreversible prevents."""
-    undone: set[UUID] = set()
-    for reply, change, step in rejected:
-        why = f"{reply.code}: {reply.message}".strip(": ")
-        reason = f"{step.name} was rejected ({why})"
-        if change.id not in undone and not begin(change, actor=BY, reason=reason):
-            undone.add(change.id)
-    return undone
-
-
-def _without_patient(
-    rejected: Sequence[tuple[Reply, Change, StepView]],
-) -> list[tuple[Reply, Change, StepView]]:
-    """Retry the rejected steps that a resubmit waits for (P25); return the others."""
-    if not any(step.patience for *_, step in rejected):
-        return list(rejected)
-    now, others = clock.database_now(), []
-    for reply, change, step in rejected:
-        if not (until := waits_until(step, now)) or step.patience is None:
-            others.append((reply, change, step))
-            continue
-        retried = step.altered(state=StepState.PENDING, generation=step.generation + 1)
-        change.move(moves.PATIENTLY_RETRIED, retried, wait=float(step.patience["wait"]))
-        reason = f"{reply.code}: retried until {until}, each time with a new key"
-        change.note(step, EventKind.WAITS, by=BY, reason=reason)
-    return others
 
 
 def _note_refused(refused: Collection[tuple[Reply, Refusal]], recorded: Recorded) -> None:

@@ -2,11 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import transaction
 
 from ..agents import payload_schemas
+from ..decisions.amendment import NOTHING, Amendment
 from ..decisions.progress import Refusal, StepView
 from ..decisions.readiness import build
 from ..decisions.recovery import KEY_FORGOTTEN, KEYS, keeps_key, key_of_resubmission
@@ -15,8 +17,8 @@ from ..models.history import EventKind
 from ..payloads.keys import step_key
 from ..payloads.placeholders import Loads, at
 from ..states import Direction, StepState
-from . import moves
-from .amendments import NOTHING, Amendment, amend
+from . import moves, waits
+from .amendments import amend
 from .change import Change
 from .late_effects import close_undone
 from .locked_task import lock
@@ -154,6 +156,10 @@ def _write(
     take_back([again.step.id for again in steps])
     for again in steps:
         change, step = again.change, again.step
+        _note(again, actor, reason, operation)
+        if step.flow is not None and step.flow.is_awaited:
+            change.await_result(step, again.request, _ends_by(change, step))
+            continue
         generation = step.generation + again.new_key
         change.move(
             moves.RESUBMITTED,
@@ -166,8 +172,14 @@ def _write(
             wait=amendment.wait,
             patience=amendment.patience,
         )
-        _note(again, actor, reason, operation)
     finish({again.change.id: again.change for again in steps}.values(), by=actor)
+
+
+def _ends_by(change: Change, step: StepView) -> datetime:
+    """Return by when a step has to end that is awaited again: where that has passed, in the usual time."""
+    ends_by = waits.ends_by(step, change.steps.values(), change.data)
+    now = waits.clock_time()
+    return ends_by if ends_by > now else now + timedelta(seconds=waits.DEFAULT_S)
 
 
 def _settles(again: PlannedRetry) -> bool:

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
+from typing import Any
 from uuid import UUID
 
 from ..alerting import alerts, notifications
@@ -10,14 +11,15 @@ from ..alerting.alerts import AlertReport
 from ..applications import outbox
 from ..applications.outbox import StatusUpdate
 from ..database import prepared
-from ..decisions.progress import task_state
+from ..decisions.progress import StepView, task_state
 from ..decisions.readiness import release
 from ..incidents import tallies
 from ..models import Event
 from ..models.history import EventKind
 from ..models.inbox import StatusKind
+from ..payloads.placeholders import Unresolved
 from ..states import FINAL_TASK_STATES, Direction, Outcome, StepState, TaskState
-from . import moves, operation_items, reports, step_update
+from . import moves, operation_items, reports, step_update, waits
 from .change import Change, FinalFailure, Ready
 from .locked_task import read_new_steps
 from .new_steps import insert_steps
@@ -52,6 +54,7 @@ class Consequences:
     ready: list[Ready] = field(default_factory=list)
     applications: set[str] = field(default_factory=set)  # who has a status message waiting
     alerted: bool = False  # locks of alerts are held until the commit
+    reported: bool = False  # a step awaits what has been reported already
 
 
 def finish(changes: Iterable[Change], *, by: str) -> Consequences:
@@ -73,6 +76,7 @@ def settle(changes: Iterable[Change], *, by: str) -> Consequences:
     incidents = _count(changes, by=by)
     all_moves = [move for change in changes for move in change.moves]
     step_update.write(_with_incidents(changes, incidents) if incidents else all_moves)
+    reported = _write_waits(changes)
     _after_errors(changes, by=by)
     applications = _write_tasks(changes)
     Event.objects.bulk_create([event for change in changes for event in change.events])
@@ -85,6 +89,7 @@ def settle(changes: Iterable[Change], *, by: str) -> Consequences:
         ready=ready,
         applications=applications,
         alerted=bool(incidents or alarms),
+        reported=reported,
     )
 
 
@@ -97,6 +102,9 @@ def follow(changes: Collection[Change]) -> None:
         follows = release(change.steps.values(), change.data, undoing=change.undoing)
         for step in follows.released:
             view = change.steps[step.id]
+            if view.flow is not None and view.flow.is_awaited:
+                _await(change, view, step.request)
+                continue
             change.ready.append(Ready(change, view, step.request, change.arrival(view)))
             change.set(view.altered(state=StepState.PENDING, request=step.request))
         for problem in follows.broken:
@@ -108,6 +116,19 @@ def follow(changes: Collection[Change]) -> None:
         for unneeded in follows.skipped:
             change.skip(change.steps[unneeded])
         change.followed = len(change.moves)
+
+
+def _await(change: Change, step: StepView, request: Mapping[str, Any]) -> None:
+    """Have a step await its person or signal, or fail, if it is not known until when."""
+    try:
+        ends_by = waits.ends_by(step, change.steps.values(), change.data)
+    except Unresolved as error:
+        failure = FinalFailure(
+            step=step.id, code="request_not_built", message=str(error), attempt=0
+        )
+        change.fail(failure)
+    else:
+        change.await_result(step, request, ends_by)
 
 
 def insert_new_steps(changes: Iterable[Change]) -> None:
@@ -128,6 +149,13 @@ def release_ready(ready: Sequence[Ready]) -> None:
         request=[step.request for step in ready],
         turn=[next(turns) if step.turn is None else step.turn for step in ready],
     )
+
+
+def _write_waits(changes: Sequence[Change]) -> bool:
+    """Write what steps await; return whether any of it has been reported already."""
+    opened = [wait for change in changes for wait in change.opened]
+    closed = {step for change in changes for step in change.closed}
+    return bool(opened or closed) and waits.write(opened, closed)
 
 
 def _count_off(changes: Iterable[Change], *, by: str) -> set[int]:

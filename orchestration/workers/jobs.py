@@ -18,6 +18,7 @@ from ..database import sql
 from ..dead_letters import capture
 from ..messaging import queues, signing
 from ..models.alert import Severity
+from . import scheduler_duties
 
 logger = logging.getLogger(__name__)
 
@@ -46,7 +47,7 @@ def schedule() -> None:
             done = scheduler.run_once(instance.name(queues.SCHEDULER), replies, look_at)
             look_at, turns.again_in, replies = done.more, done.again_in, []
             if looks:
-                look_at |= scheduler.begin_undos()
+                look_at |= scheduler_duties.run()
                 looks = False
             more = bool(look_at) and turns.may_go_on()
         _alert_about_forged(queues.SCHEDULER)

@@ -9,7 +9,8 @@ from typing import Any
 from ..decisions.flow import PASS, Flow
 from ..decisions.step_policy import StepPolicyValues
 from ..payloads.placeholders import Loads, loads_of
-from ..states import LOCAL
+from ..payloads.typed import schema, types_of
+from ..states import LOCAL, OnRejection
 
 UNDECLARED = "?"  # a step must say how it is undone; a check finds those that do not
 
@@ -41,6 +42,13 @@ class Step:
     `policy` gives first values to the thresholds that the step has for itself; the others are its agent's.
     Admins change them later.
 
+    A step may end later. An action raises `Later` once its service has accepted the request; or the step has
+    no agent, and a `person` of that role or a `signal` of that name brings its result, of the type or schema
+    `returns`. `api.complete` reports it. It has to come within `ends_within` seconds (by default a day), or
+    by that time: a number, or a template of one or of an ISO 8601 time. `late` says what follows otherwise:
+    "error", "undo", or "pass", which skips the step. `remind` are seconds after which its application gets a
+    status message that it waits still.
+
     >>> book = Step(name="book", agent="greeter", action="greet", request={"guest": field("name")},
     ...             after=["check"], undo="take_back", undo_request={"key": key("book")})
     """
@@ -58,9 +66,15 @@ class Step:
     when: Any = True
     refused: Mapping[str, str] = dataclass_field(default_factory=dict)
     policy: StepPolicyValues = dataclass_field(default_factory=StepPolicyValues)
+    person: str = ""
+    signal: str = ""
+    returns: type | Mapping[str, Any] | None = None
+    ends_within: Any = None
+    late: str = OnRejection.ERROR.value
+    remind: Sequence[float] = ()
 
     def __post_init__(self) -> None:
-        if self.compute is not None and self.undo == UNDECLARED:
+        if (self.compute is not None or self.is_awaited) and self.undo == UNDECLARED:
             object.__setattr__(self, "undo", None)
 
     @cached_property
@@ -70,12 +84,27 @@ class Step:
 
     @cached_property
     def flow(self) -> Flow | None:
-        """What is stored of its condition and its refusals; None for a plain step."""
-        if self.when is True and not self.refused:
-            return None
-        return Flow(when=self.when, refused=self.refused)
+        """What is stored of its condition, its refusals and its waits; None for a plain step."""
+        flow = Flow(
+            when=self.when, refused=self.refused, person=self.person, signal=self.signal,
+            ends_within=self.ends_within, late=self.late, remind=self.remind,
+        )  # fmt: skip
+        return None if flow == Flow() else flow
+
+    @cached_property
+    def gives(self) -> Mapping[str, Any] | None:
+        """The JSON Schema of what a function, a person or a signal returns; None if that is not said."""
+        if isinstance(self.returns, Mapping):
+            return self.returns
+        kind = self.returns or (types_of(self.compute, position=0).gives if self.compute else None)
+        return schema(kind) if kind else None
+
+    @property
+    def is_awaited(self) -> bool:
+        """Return whether its result comes from a person or a signal, and not from an agent."""
+        return bool(self.person or self.signal)
 
     @property
     def may_be_skipped(self) -> bool:
         """Return whether its task may go on without it."""
-        return self.when is not True or PASS in self.refused.values()
+        return self.when is not True or PASS in {*self.refused.values(), self.late}

@@ -188,7 +188,9 @@ class Workflow:
         """What takes values of the input."""
         templates: list[Any] = [self.contact, self.value, self.run_after]
         for step in self.steps:
-            templates += [step.request, step.undo_request, step.charges, step.when]
+            templates += [
+                step.request, step.undo_request, step.charges, step.when, step.ends_within,
+            ]  # fmt: skip
         return templates
 
     @cached_property

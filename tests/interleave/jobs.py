@@ -17,6 +17,7 @@ from orchestration.messaging import queues
 from orchestration.models import Hold, Step, Task
 from orchestration.states import Direction, StepState, TaskState
 from orchestration.transitions import holds, priority, resubmit, undo
+from orchestration.workers import scheduler_duties
 
 SIZE = 50
 NEVER = float("inf")
@@ -36,7 +37,7 @@ def schedule(by: str, *, look: bool, undo: bool = True) -> None:
     for _ in range(ROUNDS):
         agents = scheduler.run_once(by, replies, agents).more
         if look and undo:
-            agents |= scheduler.begin_undos()
+            agents |= scheduler_duties.run()
         replies, look = [], False
         if not agents:
             break

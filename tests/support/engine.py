@@ -7,7 +7,7 @@ from uuid import uuid4
 
 from django.db import DatabaseError, connection, transaction
 
-from orchestration import api, registry, scheduler, supervisor, task_requests
+from orchestration import api, registry, supervisor, task_requests
 from orchestration.cluster import leader_election
 from orchestration.cluster.duty import Done
 from orchestration.cluster.leader_memory import Memory
@@ -21,6 +21,7 @@ from orchestration.supervision.watch import Watch
 from orchestration.transitions.claim import claim
 from orchestration.transitions.create import NewTask, create
 from orchestration.transitions.replies import record
+from orchestration.workers import scheduler_duties
 
 
 def new_task(reference=None, *, workflow="greet", data=None, reply_to="", priority=0) -> Task:
@@ -173,7 +174,7 @@ def sweep(leadership, chance=random.random, memory=None):
         done.update(supervisor.sweep(leadership, memory, chance=chance))
     except ExceptionGroup as error:
         failed.append(error)
-    scheduler.begin_undos()
+    scheduler_duties.run()
     try:
         done.update(housekeeper.sweep(housekeeping(leadership), house))
     except ExceptionGroup as error:

@@ -15,6 +15,7 @@ from django.db.models import F
 from orchestration import conf, registry
 from orchestration.cluster import leader_election
 from orchestration.database.clock import database_now
+from orchestration.decisions.amendment import Amendment
 from orchestration.housekeeping import agent_rows
 from orchestration.models import (
     Alert,
@@ -37,7 +38,6 @@ from orchestration.models import (
 )
 from orchestration.models.fields import DatabaseNow
 from orchestration.payloads.placeholders import field
-from orchestration.transitions.amendments import Amendment
 from orchestration.transitions.change import FinalFailure
 from orchestration.transitions.clock_jump import allow_for_jump, move_times
 from orchestration.transitions.failures import failed_tasks, lock_failed

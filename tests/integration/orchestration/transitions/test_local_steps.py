@@ -17,6 +17,7 @@ from orchestration.applications import task_status
 from orchestration.assurance.audit import runner, snapshot
 from orchestration.cluster.debounce import Debounce
 from orchestration.database.prepared import statement as prepared
+from orchestration.decisions.amendment import Amendment
 from orchestration.declarations.workflows import own_problems
 from orchestration.messaging import queues
 from orchestration.messaging.messages import Reply, Request
@@ -25,7 +26,6 @@ from orchestration.models.fields import DatabaseNow
 from orchestration.monitoring.monitors import look
 from orchestration.payloads.placeholders import field, result
 from orchestration.states import LOCAL
-from orchestration.transitions.amendments import Amendment
 from orchestration.transitions.failures import wake
 from orchestration.transitions.holds import hold, release, unpark
 from orchestration.transitions.locked_task import STEPS

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from orchestration import registry, scheduler, supervisor
+from orchestration import registry, supervisor
 from orchestration.messaging import queues
 from orchestration.models import Alert, Event, Policy, Step, Task, UndoRequest
 from orchestration.models.fields import DatabaseNow
@@ -14,7 +14,7 @@ from orchestration.transitions.holds import hold, release
 from orchestration.transitions.replies import record
 from orchestration.transitions.resubmit import resubmit
 from orchestration.transitions.undo import undo
-from orchestration.workers import jobs
+from orchestration.workers import jobs, scheduler_duties
 from tests.support.engine import claimed, new_task, reply_to, run_to_end, staff, step_of, sweep
 from tests.support.operators import LEADER
 from tests.support.together import at_once
@@ -58,7 +58,7 @@ def test_supervisor_requests_and_scheduler_begins_the_undo():
         task.id, "again", "supervisor-1 (epoch 3)"
     )  # fmt: skip
     assert Event.objects.get(task=task, kind="undo_asked").reason == asked.reason
-    scheduler.begin_undos()
+    scheduler_duties.run()
     assert state(task) == "undoing"
     assert not UndoRequest.objects.exists()
     assert Event.objects.get(task=task, kind="undo").actor == "supervisor-1 (epoch 3)"
@@ -95,7 +95,7 @@ def test_requested_undo_is_rung_for_until_a_scheduler_comes():
 @pytest.mark.django_db(transaction=True)
 def test_concurrent_schedulers_begin_an_undo_once():
     tasks = [failed() for _ in range(5)]
-    at_once(dict.fromkeys(range(4), scheduler.begin_undos))
+    at_once(dict.fromkeys(range(4), scheduler_duties.run))
     assert [undos(task) for task in tasks] == [1] * 5
     assert not UndoRequest.objects.exists()
 
@@ -114,7 +114,7 @@ def test_late_scheduler_finds_the_request_gone():
 def test_undo_settles_a_doubt_under_the_same_key():
     task = failed()
     key = step_of(task, "again").key
-    scheduler.begin_undos()
+    scheduler_duties.run()
     (request,) = claimed()
     assert (request.mode, request.key) == ("settle", key)
 
@@ -122,7 +122,7 @@ def test_undo_settles_a_doubt_under_the_same_key():
 def test_requested_undo_of_an_irreversible_step_is_an_error():
     task = failed()
     Step.objects.filter(task=task, name="hello").update(irreversible="they heard it")
-    scheduler.begin_undos()
+    scheduler_duties.run()
     assert state(task) == "error"
     step = step_of(task, "again")
     assert (step.process_state, step.failure_count) == ("error", 1)
@@ -130,7 +130,7 @@ def test_requested_undo_of_an_irreversible_step_is_an_error():
     assert Alert.objects.get(closed_at=None).id == step.alert_id
     assert Event.objects.filter(task=task, kind="no_undo").count() == 1
     assert not UndoRequest.objects.exists()
-    scheduler.begin_undos()
+    scheduler_duties.run()
     assert sweep(LEADER)["to undo"] == 0  # an operator decides
 
 
@@ -144,7 +144,7 @@ def test_hold_delays_a_requested_undo_to_its_end(mend):
     else:
         task = failed()
     held = hold(task=task.id, actor="olga", reason="wait")
-    scheduler.begin_undos()
+    scheduler_duties.run()
     assert state(task) == "error"
     assert sweep(LEADER)["to undo"] == 0
     release(held.id, actor="olga", reason="go on")
@@ -156,7 +156,7 @@ def test_hold_delays_a_requested_undo_to_its_end(mend):
 def test_manual_undo_precedes_the_requested_one():
     task = failed()
     assert undo(task.id, actor="olga", reason="enough") is None
-    scheduler.begin_undos()
+    scheduler_duties.run()
     assert undos(task) == 1
     assert not UndoRequest.objects.exists()
 
@@ -168,7 +168,7 @@ def test_corrected_step_cancels_the_requested_undo():
     Step.objects.filter(id=step.id).update(resolve_by=DatabaseNow())
     assert supervisor.sweep(LEADER)["to undo"] == 1
     assert resubmit(step.id, attempt=1, actor="ada", reason="mended") is None
-    scheduler.begin_undos()
+    scheduler_duties.run()
     assert state(task) == "processing"
     assert not UndoRequest.objects.exists()
 
@@ -180,7 +180,7 @@ def test_agents_and_application_are_notified():
     supervisor.sweep(LEADER)
     bell = queues.flag("status.shop")
     queues.connection().delete(bell)
-    assert scheduler.begin_undos() == {"greeter"}
+    assert scheduler_duties.run() == {"greeter"}
     assert queues.connection().exists(bell)
     run_to_end(task)
     assert state(task) == "undone"
@@ -221,7 +221,7 @@ def test_resubmit_takes_the_request_back():
     mend(step)
     assert not UndoRequest.objects.exists()
     answer("rejected")
-    scheduler.begin_undos()
+    scheduler_duties.run()
     assert state(task) == "error"
     assert Step.objects.get(id=step.id).resolve_by > Step.objects.get(id=step.id).ended_at
 
@@ -231,7 +231,7 @@ def test_request_for_an_earlier_attempt_undoes_nothing():
     mend(step)
     answer("rejected")
     leave_an_old_request(task, step, attempt=1)
-    scheduler.begin_undos()
+    scheduler_duties.run()
     assert state(task) == "error"
     assert not UndoRequest.objects.exists()
 
@@ -240,7 +240,7 @@ def test_request_of_code_that_names_no_attempt_is_heard():
     """A supervisor of the release before writes them during an update."""
     task, step = refused()
     leave_an_old_request(task, step, attempt=None)
-    scheduler.begin_undos()
+    scheduler_duties.run()
     assert state(task) == "undoing"
 
 
@@ -253,6 +253,6 @@ def test_newer_request_takes_the_place_of_an_older_one():
     asked = UndoRequest.objects.get()
     assert (asked.attempt, asked.unmended) == (2, False)
     assert "failed 1 times" in asked.reason
-    scheduler.begin_undos()
+    scheduler_duties.run()
     assert state(task) == "undoing"
     assert Step.objects.get(id=step.id).run_after is None

@@ -8,11 +8,11 @@ from django.db import connection, transaction
 
 from orchestration import registry, scheduler, supervisor
 from orchestration.database.sql import ConcurrentUpdate, is_busy
+from orchestration.decisions.amendment import Amendment
 from orchestration.models import Event, Policy, Step, Task, UndoRequest
 from orchestration.models.fields import DatabaseNow
 from orchestration.supervision.failures import recover
 from orchestration.supervision.losses import Losses
-from orchestration.transitions.amendments import Amendment
 from orchestration.transitions.failures import failed_tasks
 from orchestration.transitions.late_effects import detect_late_effects
 from orchestration.transitions.locked_task import lock

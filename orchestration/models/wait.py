@@ -1,0 +1,83 @@
+"""What steps await: a result that comes later, and until when."""
+
+from django.db import models
+from django.db.models import Q
+
+from .fields import StoredJSON
+from .step import Step
+from .task import Task
+
+
+class Wait(models.Model):
+    """The times of a step whose result comes later, or a result that came before it was awaited.
+
+    The supervisor looks along `due_at`, a scheduler asks the service along `look_at`. The row is removed
+    as the step ends; a step that awaits nothing has none, so these cost it nothing.
+    """
+
+    step = models.OneToOneField(Step, models.CASCADE, related_name="wait", db_constraint=False)
+    task = models.ForeignKey(Task, models.CASCADE, db_constraint=False, related_name="waits")
+    agent = models.CharField(max_length=60, blank=True, default="")
+    external_id = models.CharField(
+        max_length=200, blank=True, default="", help_text="The service's own name of what it does."
+    )
+    person = models.CharField(
+        max_length=60, blank=True, default="", help_text="The role of who decides."
+    )
+    signal = models.CharField(max_length=60, blank=True, default="")
+    awaited_at = models.DateTimeField(
+        null=True, help_text="Since when; empty: its result came before."
+    )
+    ends_by = models.DateTimeField(null=True, help_text="By when the result has to be there.")
+    due_at = models.DateTimeField(null=True, help_text="The next reminder, or `ends_by`.")
+    look = models.FloatField(
+        null=True, help_text="Seconds between two questions to the service; 0: only at the end."
+    )
+    look_at = models.DateTimeField(null=True, help_text="When the service is asked next.")
+    asked_at = models.DateTimeField(null=True, help_text="Of a question without an answer yet.")
+    looks = models.PositiveIntegerField(
+        default=0, db_default=0, help_text="How often it was asked."
+    )
+    asked_last = models.BooleanField(
+        default=False, db_default=False, help_text="Its time is over: it was asked once more."
+    )
+    reminded = models.PositiveSmallIntegerField(default=0, db_default=0)
+    report = StoredJSON(
+        null=True,
+        help_text="What came before it was awaited: {id, outcome, result, code, message, actor}.",
+    )
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(awaited_at__isnull=True)
+                | Q(ends_by__isnull=False, due_at__isnull=False),
+                name="wait_ends",
+            ),
+        ]
+        indexes = [
+            # the supervisor's "reminders and ends that are due"
+            models.Index(fields=["due_at"], name="wait_due", condition=Q(due_at__isnull=False)),
+            # the schedulers' "services to ask", and how many are being asked
+            models.Index(
+                fields=["agent", "look_at"], name="wait_look", condition=Q(look_at__isnull=False)
+            ),
+            models.Index(
+                fields=["agent", "asked_at"], name="wait_asked", condition=Q(asked_at__isnull=False)
+            ),
+            # what waits for people of a role, due first
+            models.Index(fields=["person", "ends_by"], name="wait_person", condition=~Q(person="")),
+            # what was reported before it was awaited, to be applied
+            models.Index(
+                fields=["step"],
+                name="wait_reported",
+                condition=Q(report__isnull=False, awaited_at__isnull=False),
+            ),
+            # which step a service's own name is of
+            models.Index(
+                fields=["agent", "external_id"], name="wait_external", condition=~Q(external_id="")
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"wait of step {self.step_id}"

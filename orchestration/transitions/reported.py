@@ -1,0 +1,110 @@
+"""Record what is reported of steps that await their result: awaiting → processed, skipped or error."""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable
+from uuid import UUID
+
+from django.db import transaction
+
+from ..decisions.progress import Refusal, StepView, after_reply
+from ..models import Wait
+from ..models.history import EventKind
+from ..states import Direction, Outcome, StepState
+from . import moves, waits
+from .change import Change
+from .late_effects import close_undone
+from .locked_task import lock
+from .rejections import Rejection, reject
+from .settle import Consequences, finish
+from .waits import Report
+
+TO_COME = (StepState.WAITING, StepState.PENDING, StepState.PROCESSING, StepState.ERROR)
+
+
+@transaction.atomic
+def report(task: UUID, name: str, reported: Report) -> Refusal | None:
+    """Record how a step ends that awaits its result; return why not, or None.
+
+    `name` is the step's, or the signal's that it awaits. What comes before the step awaits it is kept until
+    then; of several reports the first counts.
+    """
+    change = lock([task]).get(task)
+    if change is None:
+        return Refusal.NO_SUCH_TASK
+    step = _named(change, name)
+    if step is None:
+        return Refusal.NO_SUCH_STEP
+    if step.state == StepState.AWAITING:
+        apply([(change, step, reported)])
+        finish([change], by=reported.actor)
+        return None
+    if step.state in TO_COME and not change.undoing:
+        waits.keep(step, reported)
+        return None
+    done_so = reported.outcome == Outcome.DONE and reported.result == step.result
+    return None if done_so else Refusal.REPORTED
+
+
+def _named(change: Change, name: str) -> StepView | None:
+    """Return a step by its name, or by that of its signal; of a task being undone, its undo if that waits."""
+    steps = [
+        step
+        for step in change.steps.values()
+        if step.name == name or (step.flow is not None and step.flow.signal == name)
+    ]
+    steps.sort(key=lambda step: (step.state != StepState.AWAITING, step.direction != Direction.DO))
+    return steps[0] if steps else None
+
+
+def apply(reported: Iterable[tuple[Change, StepView, Report]]) -> None:
+    """Decide about what is reported of steps that await it; the caller writes the changes."""
+    by_actor: dict[str, list[Rejection]] = defaultdict(list)
+    for change, step, report in reported:
+        after = after_reply(
+            step, report.outcome, report.result,
+            undoing=change.undoing, in_doubt=False, code=report.code[:100],
+        )  # fmt: skip
+        done = after.state == StepState.PROCESSED
+        change.move(
+            moves.REPORTED,
+            after if done else after.altered(state=StepState.AWAITING),
+            outcome=report.outcome,
+            result=report.result,
+            code=after.error_code,
+            message=report.message,
+            in_doubt=False,
+        )
+        said = report.code or report.outcome
+        change.note(after, EventKind.REPORTED, by=report.actor, reason=said, report=report.id)
+        if done and step.direction == Direction.UNDO:
+            close_undone(after, change)
+        elif after.state == StepState.SKIPPED:
+            change.skip(after)
+        elif after.state == StepState.ERROR:
+            cause = change.cause(after, report.outcome, report.code, report.message)
+            change.count(after, cause, report.message)
+            rejection = Rejection(change, after, report.code, report.message)
+            by_actor[report.actor].append(rejection)
+    for actor, rejected in by_actor.items():
+        reject(rejected, by=actor)
+
+
+def reported_early(limit: int, excluded: Collection[UUID] = ()) -> list[UUID]:
+    """Return the tasks of steps whose result was reported before they awaited it (index wait_reported)."""
+    rows = Wait.objects.filter(report__isnull=False, awaited_at__isnull=False)
+    tasks = rows.exclude(task__in=excluded).order_by("step").values_list("task_id", flat=True)
+    return list(dict.fromkeys(tasks[:limit]))
+
+
+@transaction.atomic
+def apply_early(tasks: Collection[UUID]) -> Consequences:
+    """Record what was reported of steps before they awaited it, unless others have locked their tasks."""
+    changes = lock(tasks, wait=False)
+    rows = Wait.objects.filter(task__in=changes, report__isnull=False, awaited_at__isnull=False)
+    awaited = [
+        (changes[wait.task_id], changes[wait.task_id].steps[wait.step_id], Report(**wait.report))
+        for wait in rows
+        if wait.report
+    ]
+    apply([item for item in awaited if item[1].state == StepState.AWAITING])
+    return finish({change.id: change for change, *_ in awaited}.values(), by="scheduler")

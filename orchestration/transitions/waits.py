@@ -1,0 +1,133 @@
+"""Write what steps await, and end it: one row for each, which goes as the step ends."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from ..database import clock, prepared, sql
+from ..decisions.progress import StepView
+from ..decisions.readiness import value_of
+from ..payloads.placeholders import Unresolved
+from ..states import Outcome
+
+DEFAULT_S = 86_400.0  # seconds that an accepted request has, where its workflow does not say
+LONGEST_S = 10 * 366 * DEFAULT_S
+
+# A row is there before, if the result was; that stays, for what follows to see.
+OPEN = """
+INSERT INTO orchestration_wait (step_id, task_id, agent, external_id, person, signal, awaited_at,
+    ends_by, due_at, look, look_at, looks, asked_last, reminded)
+SELECT w.step, w.task, w.agent, w.external_id, w.person, w.signal, clock_timestamp(), w.ends_by,
+    w.due_at, w.look, clock_timestamp() + nullif(w.look, 0) * interval '1 second', 0, false, 0
+FROM unnest(%(steps)s::bigint[], %(tasks)s::uuid[], %(agents)s::text[], %(external_ids)s::text[],
+    %(persons)s::text[], %(signals)s::text[], %(ends_by)s::timestamptz[], %(due_at)s::timestamptz[],
+    %(looks)s::float8[])
+    AS w (step, task, agent, external_id, person, signal, ends_by, due_at, look)
+ON CONFLICT (step_id) DO UPDATE SET awaited_at = excluded.awaited_at, ends_by = excluded.ends_by,
+    due_at = excluded.due_at, look = excluded.look, look_at = excluded.look_at, looks = 0,
+    external_id = excluded.external_id, person = excluded.person, signal = excluded.signal,
+    asked_last = false, reminded = 0
+RETURNING report IS NOT NULL
+"""
+KEEP = """
+INSERT INTO orchestration_wait (step_id, task_id, agent, external_id, person, signal, looks, asked_last,
+    reminded, report)
+VALUES (%(step)s, %(task)s::uuid, %(agent)s, '', '', '', 0, false, 0, %(report)s::jsonb)
+ON CONFLICT (step_id) DO UPDATE SET report = coalesce(orchestration_wait.report, excluded.report)
+"""
+CLOSE = "DELETE FROM orchestration_wait WHERE step_id = ANY(%(steps)s::bigint[])"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Report:
+    """How a step ends that awaits its result, as somebody reports it: done, or rejected with a code."""
+
+    id: str
+    actor: str
+    outcome: str = Outcome.DONE.value
+    result: Mapping[str, Any] = field(default_factory=dict)
+    code: str = ""
+    message: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class NewWait:
+    """What a step is to await; what its service accepted has an id of its own, and may be asked about."""
+
+    step: StepView
+    ends_by: datetime
+    external_id: str = ""
+    look: float | None = None
+
+    @property
+    def due_at(self) -> datetime | None:
+        """Return when it is due first: to remind somebody, or at its end."""
+        flow = self.step.flow
+        return next_due(self.ends_by, clock_time(), flow.remind if flow else (), 0)
+
+
+def clock_time() -> datetime:
+    """Return the database's time, as this process knows it."""
+    return datetime.fromtimestamp(clock.now(), UTC)
+
+
+def next_due(
+    ends_by: datetime | None, since: datetime | None, remind: Sequence[float], reminded: int
+) -> datetime | None:
+    """Return when a wait is due next: at its next reminder, counted from `since`, or at its end."""
+    if ends_by is None or since is None or reminded >= len(remind):
+        return ends_by
+    return min(ends_by, since + timedelta(seconds=remind[reminded]))
+
+
+def ends_by(step: StepView, steps: Collection[StepView], data: Mapping[str, Any]) -> datetime:
+    """Return by when the result of a step has to be there; raise `Unresolved` if that is not known."""
+    within = step.flow.ends_within if step.flow else None
+    value = DEFAULT_S if within is None else value_of(within, steps, data)
+    if isinstance(value, str):
+        try:
+            moment = datetime.fromisoformat(value)
+        except ValueError:
+            raise Unresolved(f"the end of its wait, {value!r}, is not a time") from None
+        if moment.tzinfo is None:
+            raise Unresolved(f"the end of its wait, {value!r}, has no offset from UTC")
+        return moment.astimezone(UTC)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= LONGEST_S:
+        raise Unresolved(
+            f"the end of its wait, {value!r}, is neither a number of seconds nor a time"
+        )
+    return clock_time() + timedelta(seconds=value)
+
+
+def keep(step: StepView, report: Report) -> None:
+    """Keep a report until its step awaits it: the first of several counts."""
+    values = {"step": step.id, "task": str(step.task), "agent": step.agent}
+    sql.run(KEEP, {**values, "report": sql.as_json([asdict(report)])[0]})
+
+
+def write(opened: Sequence[NewWait], closed: Collection[int]) -> bool:
+    """Write what steps of locked tasks await from now on, and what they await no longer.
+
+    Returns whether the result of any was reported before.
+    """
+    reported: list[tuple[bool]] = []
+    if opened:
+        flows = [wait.step.flow for wait in opened]
+        reported = prepared.run(
+            OPEN,
+            {
+                "steps": [wait.step.id for wait in opened],
+                "tasks": [str(wait.step.task) for wait in opened],
+                "agents": [wait.step.agent for wait in opened],
+                "external_ids": [wait.external_id for wait in opened],
+                "persons": [flow.person if flow else "" for flow in flows],
+                "signals": [flow.signal if flow else "" for flow in flows],
+                "ends_by": [wait.ends_by for wait in opened],
+                "due_at": [wait.due_at for wait in opened],
+                "looks": [wait.look for wait in opened],
+            },
+        )
+    if closed:
+        prepared.run(CLOSE, {"steps": list(closed)})
+    return any(was for (was,) in reported)

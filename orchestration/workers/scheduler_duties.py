@@ -1,0 +1,66 @@
+"""What schedulers do beside their turns: begin undos, ask services, record what was reported early."""
+
+import logging
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+from typing import Protocol
+from uuid import UUID
+
+from .. import conf, registry
+from ..applications.status_messages import queue_of
+from ..database import batches
+from ..messaging import queues
+from ..tracing.subject import about_task
+from ..transitions import looks, reported, requested_undos
+
+logger = logging.getLogger(__name__)
+
+
+class Follows(Protocol):
+    """What is to be woken after a change of tasks."""
+
+    @property
+    def agents(self) -> set[str]: ...  # noqa: D102 - whose backlog has grown
+    @property
+    def applications(self) -> set[str]: ...  # noqa: D102 - with new status messages
+
+
+@dataclass(kw_only=True)
+class _Done:
+    agents: set[str] = field(default_factory=set)
+    applications: set[str] = field(default_factory=set)
+
+
+def run() -> set[str]:
+    """Do what is due; return the agents whose backlog has grown. What fails is retried with the next look."""
+    done = _Done()
+    _each(requested_undos.requested_tasks, requested_undos.begin_requested, done,
+          "the undo of task %s cannot begin")  # fmt: skip
+    _each(reported.reported_early, reported.apply_early, done,
+          "what was reported of task %s cannot be recorded")  # fmt: skip
+    queues.try_to_ring_all(dict.fromkeys(map(queue_of, done.applications), ()))
+    if agents := registry.agents.keys() & set(looks.due_agents()):
+        asked = looks.look(agents)
+        queues.try_to_ring_all(
+            {agent: [request.dump() for request in requests] for agent, requests in asked.items()}
+        )
+    return done.agents
+
+
+def _each(
+    find: Callable[[int, Collection[UUID]], list[UUID]],
+    deal: Callable[[Collection[UUID]], Follows],
+    done: _Done,
+    failure: str,
+) -> None:
+    """Deal with tasks in batches; one that fails never blocks the others."""
+
+    def handle(tasks: Collection[UUID]) -> int:
+        follows = deal(tasks)
+        done.agents |= follows.agents
+        done.applications |= follows.applications
+        return len(tasks)
+
+    _, failing = batches.all_found(find, handle, conf.DUTY_BUDGET_S)
+    for task, error in failing.items():
+        logger.error(failure, task, exc_info=error, extra=about_task(task))
