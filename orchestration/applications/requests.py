@@ -141,6 +141,7 @@ def complete(  # noqa: PLR0913 - what it is about, who says so, and how it ended
     result: Mapping[str, Any] | None = None,
     refused: str = "",
     message: str = "",
+    of: str = "",
     actor: str,
     id: UUID,  # noqa: A002 - what it is to the application
     reply_to: str = "",
@@ -149,8 +150,10 @@ def complete(  # noqa: PLR0913 - what it is about, who says so, and how it ended
 
     `step` is its name, or that of the signal. It is durable, in your own transaction if you like, and `id` is
     yours: one posted twice is one. What comes before the step awaits it is kept until then, and of several
-    reports the first counts. Where it cannot be recorded, `reply_to` gets a message `refused`, as for
-    `request_undo`: REPORTED if the step has ended otherwise, INVALID if it does not return such a result.
+    reports the first counts. `of` is what the service calls what it accepted (the `id` of `Later`): a report
+    of an earlier request, which has failed since, is then refused. Where it cannot be recorded, `reply_to`
+    gets a message `refused`, as for `request_undo`: REPORTED if the step has ended otherwise, INVALID if it does
+    not return such a result.
 
     >>> from uuid import uuid4
     >>> goods = Step(name="goods", signal="goods_arrived", ends_within=86_400)
@@ -173,6 +176,7 @@ def complete(  # noqa: PLR0913 - what it is about, who says so, and how it ended
                 "outcome": outcome.value,
                 "result": dict(result or {}),
                 "code": refused,
+                "of": of,
                 "message": message,
             },
             actor=actor,

@@ -101,8 +101,14 @@ def is_accepted(step: StepView) -> bool:
 
 
 def shows_effect(outcome: str, in_doubt: bool | None) -> bool:
-    """Return whether a reply that changes no step any more shows that an effect was, or may have been."""
-    return outcome in {Outcome.DONE, Outcome.UNKNOWN} or bool(in_doubt)
+    """Return whether a reply that changes no step any more shows that an effect was, or may be."""
+    return outcome in {Outcome.DONE, Outcome.UNKNOWN, Outcome.LATER} or bool(in_doubt)
+
+
+def was_accepted(step: StepView, outcome: str, generation: int) -> bool:
+    """Return whether a late reply says only that a step was accepted, which has ended or is awaited."""
+    goes_on = step.state in {StepState.PROCESSED, StepState.AWAITING}
+    return goes_on and outcome == Outcome.LATER and generation == step.generation
 
 
 def will_reveal_effect(step: StepView, generation: int) -> bool:

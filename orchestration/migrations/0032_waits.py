@@ -58,6 +58,7 @@ class Migration(migrations.Migration):
                 ('signal', models.CharField(blank=True, default='', max_length=60)),
                 ('awaited_at', models.DateTimeField(help_text='Since when; empty: its result came before.', null=True)),
                 ('ends_by', models.DateTimeField(help_text='By when the result has to be there.', null=True)),
+                ('fixed', models.BooleanField(db_default=False, default=False, help_text='`ends_by` is a time of the calendar, no duration.')),
                 ('due_at', models.DateTimeField(help_text='The next reminder, or `ends_by`.', null=True)),
                 ('look', models.FloatField(help_text='Seconds between two questions to the service; 0: only at the end.', null=True)),
                 ('look_at', models.DateTimeField(help_text='When the service is asked next.', null=True)),

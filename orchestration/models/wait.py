@@ -29,6 +29,11 @@ class Wait(models.Model):
         null=True, help_text="Since when; empty: its result came before."
     )
     ends_by = models.DateTimeField(null=True, help_text="By when the result has to be there.")
+    fixed = models.BooleanField(
+        default=False,
+        db_default=False,
+        help_text="`ends_by` is a time of the calendar, no duration.",
+    )
     due_at = models.DateTimeField(null=True, help_text="The next reminder, or `ends_by`.")
     look = models.FloatField(
         null=True, help_text="Seconds between two questions to the service; 0: only at the end."

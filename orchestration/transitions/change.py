@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -15,11 +14,11 @@ from ..incidents.tallies import StepFailure
 from ..models import Event
 from ..models.history import EventKind
 from ..models.inbox import StatusKind
-from ..states import StepState, TaskState
+from ..states import Outcome, StepState, TaskState
 from . import moves
 from .new_steps import NewStep
 from .step_update import Move, StepUpdate
-from .waits import NewWait
+from .waits import NewWait, Until
 
 # states of a step that applications are notified of; a failure is reported for the whole task
 REPORTED = {StepState.PROCESSED, StepState.SKIPPED}
@@ -125,14 +124,15 @@ class Change:
 
     def cancel(self, step: StepView) -> None:
         """Have a step cancelled."""
-        cancelled = step.altered(state=StepState.CANCELLED, locked_by=None)
+        doubt = step.in_doubt and step.outcome != Outcome.LATER  # what was accepted is undone
+        cancelled = step.altered(state=StepState.CANCELLED, locked_by=None, in_doubt=doubt)
         self.move(moves.CANCELLED, cancelled, incident=None)
 
-    def await_result(self, step: StepView, request: Mapping[str, Any], ends_by: datetime) -> None:
+    def await_result(self, step: StepView, request: Mapping[str, Any], until: Until) -> None:
         """Have a step await what a person or a signal brings."""
         awaiting = step.altered(state=StepState.AWAITING, request=request, error_code="")
         self.move(moves.AWAITED, awaiting, request=request)
-        self.opened.append(NewWait(step=awaiting, ends_by=ends_by))
+        self.opened.append(NewWait(step=awaiting, until=until))
 
     def skip(self, step: StepView) -> None:
         """Have a step skipped: it is not needed."""

@@ -14,6 +14,7 @@ leaves its step out.
 Moved, in either direction:
 
 - `step.complete_by` while an agent has it; `run_after` of a retry with its `pending_since`; `resolve_by`.
+- `wait.ends_by` and `due_at` that are a duration; `look_at`, `asked_at`.
 - `gate.probe_at`, `paused_until`, `tokens_at`, and all others if it went back;
   `operation.starts_at`, `tokens_at`.
 - `worker.seen_at`: else all would count as dead, or the dead as alive.
@@ -37,23 +38,26 @@ Not moved:
   the order in which it was written.
 - `pending_since` of what may be claimed: alerts about what waits count from the jump on.
 - `step.holds_counted_until`: a hold that went on through the jump may put `resolve_by` off by more, or less.
-- What people set by the calendar: the `run_after` of a submission, a token's end, until when an incident is
-  muted, or a refusal waited for.
+- What people set by the calendar: the `run_after` of a submission, a `fixed` end of a wait, a token's end,
+  until when an incident is muted, or a refusal waited for.
 - Roll-ups, audits and drafts: after a jump back, up to that time is missing in the figures, and the
   next audit comes later.
 """
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import TypeVar
 
 from django.db import transaction
-from django.db.models import Exists, OuterRef, QuerySet, TextField
+from django.db.models import Exists, Model, OuterRef, QuerySet, TextField
 from django.db.models.functions import Cast
 
 from .. import conf
 from ..cluster import leader_election
 from ..database import sql
-from ..models import ClockJump, JumpedTime, Step
+from ..models import ClockJump, JumpedTime
+
+Row = TypeVar("Row", bound=Model)
 
 # Who has the supervisors' lease deals with jumps; the sum, read under that lock, says with which.
 LOCK = "SELECT 1 FROM orchestration_lease WHERE name = %(name)s FOR NO KEY UPDATE"
@@ -139,6 +143,8 @@ RETRIES = """t.process_state = 'pending' AND t.run_after IS NOT NULL
     AND NOT (t.attempt = 0 AND t.error_code = '')"""
 RETRIES_BEFORE = f"{RETRIES} AND t.pending_since <= %(now)s - %(jump)s"
 
+WAITED_BEFORE = "NOT t.fixed AND t.awaited_at <= %(now)s - %(jump)s"
+
 FORWARD = (
     Move(
         "step",
@@ -150,12 +156,16 @@ FORWARD = (
     Move("step", "pending_since", RETRIES_BEFORE),
     # also what was refused since: mending it has rather more time
     Move("step", "resolve_by", "t.resolve_by IS NOT NULL"),
+    Move("wait", "ends_by", WAITED_BEFORE),
+    Move("wait", "due_at", WAITED_BEFORE),
+    Move("wait", "look_at", "t.look_at <= %(now)s - %(since)s"),
     Move("gate", "probe_at", "t.probe_at <= %(now)s - %(since)s"),
     Move("gate", "paused_until", "t.paused_until <= %(now)s - %(since)s"),
     Move("gate", "tokens_at", "true", "least(t.tokens_at + %(jump)s, %(now)s)"),
     Move("worker", "seen_at", "true", "least(t.seen_at + %(jump)s, %(now)s)"),
 )
 
+WAITED_AHEAD = "NOT t.fixed AND (t.awaited_at > %(now)s OR t.awaited_at < %(now)s - %(since)s)"
 GATE_TIMES = ("since", "answered_at", "opened_at", "probe_at", "paused_until", "tokens_at")
 RETRIES_BACK = f"{RETRIES} AND (t.pending_since > %(now)s OR t.run_after > %(now)s - %(jump)s)"
 
@@ -182,6 +192,10 @@ BACK = (
         """t.process_state IN ('pending', 'processing', 'error') AND t.keyed_at IS NOT NULL
         AND p.key_memory IS NOT NULL""",
     ),
+    *(Move("wait", field, WAITED_AHEAD) for field in ("ends_by", "due_at")),
+    Move("wait", "awaited_at", "t.awaited_at > %(now)s"),
+    Move("wait", "look_at", "t.look_at > %(now)s - %(jump)s OR t.awaited_at > %(now)s"),
+    Move("wait", "asked_at", "t.asked_at > %(now)s"),
     *(Move("gate", field, "true") for field in GATE_TIMES),
     Move("worker", "started_at", "t.started_at > %(now)s AND t.seen_at > %(now)s"),
     Move("worker", "seen_at", "t.seen_at > %(now)s"),
@@ -251,7 +265,8 @@ def move_times() -> None:
             values["after"] = batch[-1][0]
 
 
-def due(steps: QuerySet[Step], field: str) -> QuerySet[Step]:
-    """Return those of `steps` whose time in `field` no jump has yet to move."""
+def due(rows: QuerySet[Row], field: str) -> QuerySet[Row]:
+    """Return those of `rows` (of steps, or of waits) whose time in `field` no jump has yet to move."""
+    kind = rows.model.__name__.lower()
     key = Cast(OuterRef("pk"), TextField())
-    return steps.filter(~Exists(JumpedTime.objects.filter(kind="step", field=field, key=key)))
+    return rows.filter(~Exists(JumpedTime.objects.filter(kind=kind, field=field, key=key)))

@@ -119,10 +119,10 @@ def _await(planned: Sequence[_Planned]) -> None:
         task, plan = awaited[task_id, name]
         view = _view(number, task_id, plan)
         try:
-            ends_by = waits.ends_by(view, [view], task.item.data)
+            until = waits.ends_by(view, [view], task.item.data)
         except Unresolved as error:
             raise Refused(f"the step {name} cannot be awaited: {error}") from None
-        opened.append(waits.NewWait(step=view, ends_by=ends_by))
+        opened.append(waits.NewWait(step=view, until=until))
     waits.write(opened, ())
 
 

@@ -11,6 +11,7 @@ from ..decisions.compensation import (
     late_effect,
     proven,
     shows_effect,
+    was_accepted,
     will_reveal_effect,
 )
 from ..decisions.progress import StepPlan, StepView
@@ -56,7 +57,9 @@ def detect_late_effects(
             change.move(moves.DOUBTED, shown, outcome=shown.outcome)
             late_steps.append((change, step))
             continue
-        result = reply.result if reply.outcome == Outcome.DONE else None
+        if was_accepted(step, reply.outcome, generation):
+            continue
+        result = reply.result if reply.outcome in {Outcome.DONE, Outcome.LATER} else None
         if result is None and generation < step.generation and _was_in_doubt(reply):
             continue  # that was known, and settled, before the key changed
         insert_new_steps([change])  # of an undo that has just begun

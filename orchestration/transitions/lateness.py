@@ -14,7 +14,7 @@ from ..models import Wait
 from ..models.fields import DatabaseNow
 from ..models.inbox import StatusKind
 from ..states import LOCAL, OnRejection, StepState
-from . import moves, waits
+from . import clock_jump, moves, waits
 from .change import Change
 from .locked_task import lock
 from .rejections import Rejection, reject
@@ -38,7 +38,8 @@ FROM unnest(%(ids)s::bigint[], %(due_at)s::timestamptz[]) AS r (id, due_at) WHER
 
 def _due(now: datetime) -> QuerySet[Wait]:
     """Return what is due at `now`, along wait_due, and also by the clock in case it has gone back since."""
-    return Wait.objects.filter(due_at__lte=now).filter(due_at__lte=DatabaseNow())
+    rows = Wait.objects.filter(due_at__lte=now).filter(due_at__lte=DatabaseNow())
+    return clock_jump.due(rows, "due_at")
 
 
 def late_tasks(limit: int, excluded: Collection[UUID] = (), *, now: datetime) -> list[UUID]:

@@ -183,7 +183,8 @@ SKIPPED = StepUpdate(
 CANCELLED = StepUpdate(
     """process_state = 'cancelled', locked_by = NULL, complete_by = NULL,
     run_after = NULL, held_by_id = NULL, alert_id = NULL, resolve_by = NULL, probing_outcome = false,
-    ended_at = clock_timestamp(), loaded = NULL, incident_id = coalesce(r.incident, s.incident_id)""",
+    ended_at = clock_timestamp(), loaded = NULL, incident_id = coalesce(r.incident, s.incident_id),
+    in_doubt = s.in_doubt AND s.outcome <> 'later'""",
     incident="bigint",
 )
 

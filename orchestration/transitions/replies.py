@@ -4,7 +4,6 @@ import logging
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
 from uuid import UUID
 
 from django.db import transaction
@@ -25,7 +24,7 @@ from .late_effects import close_undone, detect_late_effects
 from .locked_task import lock
 from .rejections import Rejection, reject
 from .settle import release_ready, settle
-from .waits import NewWait
+from .waits import NewWait, Until
 
 logger = logging.getLogger(__name__)
 
@@ -207,12 +206,12 @@ def _accepted(reply: Reply, change: Change, step: StepView) -> None:
         change.note(step, EventKind.SETTLED, by=BY, reason="the service accepted it: it is undone")
         return
     try:
-        ends_by = waits.ends_by(step, change.steps.values(), change.data)
+        until = waits.ends_by(step, change.steps.values(), change.data)
     except Unresolved as error:  # it was accepted all the same
         logger.error("%s of %s: %s", step.name, change.reference, error)
-        ends_by = waits.clock_time() + timedelta(seconds=waits.DEFAULT_S)
+        until = Until.after(waits.DEFAULT_S)
     external_id, look = (reply.wait.id, reply.wait.look) if reply.wait else ("", None)
-    change.opened.append(NewWait(step=step, ends_by=ends_by, external_id=external_id, look=look))
+    change.opened.append(NewWait(step=step, until=until, external_id=external_id, look=look))
 
 
 def _observation(reply: Reply, step: StepView) -> Observation:

@@ -35,6 +35,8 @@ def report(task: UUID, name: str, reported: Report) -> Refusal | None:
     if step is None:
         return Refusal.NO_SUCH_STEP
     if step.state == StepState.AWAITING:
+        if reported.of and reported.of != Wait.objects.get(step=step.id).external_id:
+            return Refusal.OTHER_ATTEMPT
         apply([(change, step, reported)])
         finish([change], by=reported.actor)
         return None
@@ -104,7 +106,8 @@ def apply_early(tasks: Collection[UUID]) -> Consequences:
     awaited = [
         (changes[wait.task_id], changes[wait.task_id].steps[wait.step_id], Report(**wait.report))
         for wait in rows
-        if wait.report
+        if wait.report and wait.report["of"] in {"", wait.external_id}
     ]
     apply([item for item in awaited if item[1].state == StepState.AWAITING])
+    rows.update(report=None)  # what is left is of an earlier request
     return finish({change.id: change for change, *_ in awaited}.values(), by="scheduler")

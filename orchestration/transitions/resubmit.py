@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import transaction
@@ -24,6 +23,7 @@ from .late_effects import close_undone
 from .locked_task import lock
 from .settle import finish
 from .undo_requests import take_back
+from .waits import Until
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -158,7 +158,7 @@ def _write(
         change, step = again.change, again.step
         _note(again, actor, reason, operation)
         if step.flow is not None and step.flow.is_awaited:
-            change.await_result(step, again.request, _ends_by(change, step))
+            change.await_result(step, again.request, _until(change, step))
             continue
         generation = step.generation + again.new_key
         change.move(
@@ -175,11 +175,10 @@ def _write(
     finish({again.change.id: again.change for again in steps}.values(), by=actor)
 
 
-def _ends_by(change: Change, step: StepView) -> datetime:
+def _until(change: Change, step: StepView) -> Until:
     """Return by when a step has to end that is awaited again: where that has passed, in the usual time."""
-    ends_by = waits.ends_by(step, change.steps.values(), change.data)
-    now = waits.clock_time()
-    return ends_by if ends_by > now else now + timedelta(seconds=waits.DEFAULT_S)
+    until = waits.ends_by(step, change.steps.values(), change.data)
+    return until if until.at > waits.clock_time() else Until.after(waits.DEFAULT_S)
 
 
 def _settles(again: PlannedRetry) -> bool:

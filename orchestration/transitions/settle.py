@@ -121,14 +121,14 @@ def follow(changes: Collection[Change]) -> None:
 def _await(change: Change, step: StepView, request: Mapping[str, Any]) -> None:
     """Have a step await its person or signal, or fail, if it is not known until when."""
     try:
-        ends_by = waits.ends_by(step, change.steps.values(), change.data)
+        until = waits.ends_by(step, change.steps.values(), change.data)
     except Unresolved as error:
         failure = FinalFailure(
             step=step.id, code="request_not_built", message=str(error), attempt=0
         )
         change.fail(failure)
     else:
-        change.await_result(step, request, ends_by)
+        change.await_result(step, request, until)
 
 
 def insert_new_steps(changes: Iterable[Change]) -> None:

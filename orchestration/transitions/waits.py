@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..database import clock, prepared, sql
 from ..decisions.progress import StepView
@@ -17,16 +17,16 @@ LONGEST_S = 10 * 366 * DEFAULT_S
 # A row is there before, if the result was; that stays, for what follows to see.
 OPEN = """
 INSERT INTO orchestration_wait (step_id, task_id, agent, external_id, person, signal, awaited_at,
-    ends_by, due_at, look, look_at, looks, asked_last, reminded)
+    ends_by, fixed, due_at, look, look_at, looks, asked_last, reminded)
 SELECT w.step, w.task, w.agent, w.external_id, w.person, w.signal, clock_timestamp(), w.ends_by,
-    w.due_at, w.look, clock_timestamp() + nullif(w.look, 0) * interval '1 second', 0, false, 0
+    w.fixed, w.due_at, w.look, clock_timestamp() + nullif(w.look, 0) * interval '1 second', 0, false, 0
 FROM unnest(%(steps)s::bigint[], %(tasks)s::uuid[], %(agents)s::text[], %(external_ids)s::text[],
-    %(persons)s::text[], %(signals)s::text[], %(ends_by)s::timestamptz[], %(due_at)s::timestamptz[],
-    %(looks)s::float8[])
-    AS w (step, task, agent, external_id, person, signal, ends_by, due_at, look)
+    %(persons)s::text[], %(signals)s::text[], %(ends_by)s::timestamptz[], %(fixed)s::bool[],
+    %(due_at)s::timestamptz[], %(looks)s::float8[])
+    AS w (step, task, agent, external_id, person, signal, ends_by, fixed, due_at, look)
 ON CONFLICT (step_id) DO UPDATE SET awaited_at = excluded.awaited_at, ends_by = excluded.ends_by,
-    due_at = excluded.due_at, look = excluded.look, look_at = excluded.look_at, looks = 0,
-    external_id = excluded.external_id, person = excluded.person, signal = excluded.signal,
+    fixed = excluded.fixed, due_at = excluded.due_at, look = excluded.look, look_at = excluded.look_at,
+    looks = 0, external_id = excluded.external_id, person = excluded.person, signal = excluded.signal,
     asked_last = false, reminded = 0
 RETURNING report IS NOT NULL
 """
@@ -41,14 +41,31 @@ CLOSE = "DELETE FROM orchestration_wait WHERE step_id = ANY(%(steps)s::bigint[])
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
-    """How a step ends that awaits its result, as somebody reports it: done, or rejected with a code."""
+    """How a step ends that awaits its result, as somebody reports it: done, or rejected with a code.
+
+    `of` is what the service calls what it accepted, if that is known: a report of an earlier request, under
+    another key, is not of this step.
+    """
 
     id: str
     actor: str
+    of: str = ""
     outcome: str = Outcome.DONE.value
     result: Mapping[str, Any] = field(default_factory=dict)
     code: str = ""
     message: str = ""
+
+
+class Until(NamedTuple):
+    """By when a result has to be there; `fixed` by the calendar, or after a duration."""
+
+    at: datetime
+    fixed: bool = False
+
+    @classmethod
+    def after(cls, seconds: float) -> "Until":
+        """Return the end of a wait that begins now."""
+        return cls(clock_time() + timedelta(seconds=seconds))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +73,7 @@ class NewWait:
     """What a step is to await; what its service accepted has an id of its own, and may be asked about."""
 
     step: StepView
-    ends_by: datetime
+    until: "Until"
     external_id: str = ""
     look: float | None = None
 
@@ -64,7 +81,7 @@ class NewWait:
     def due_at(self) -> datetime | None:
         """Return when it is due first: to remind somebody, or at its end."""
         flow = self.step.flow
-        return next_due(self.ends_by, clock_time(), flow.remind if flow else (), 0)
+        return next_due(self.until.at, clock_time(), flow.remind if flow else (), 0)
 
 
 def clock_time() -> datetime:
@@ -81,7 +98,7 @@ def next_due(
     return min(ends_by, since + timedelta(seconds=remind[reminded]))
 
 
-def ends_by(step: StepView, steps: Collection[StepView], data: Mapping[str, Any]) -> datetime:
+def ends_by(step: StepView, steps: Collection[StepView], data: Mapping[str, Any]) -> Until:
     """Return by when the result of a step has to be there; raise `Unresolved` if that is not known."""
     within = step.flow.ends_within if step.flow else None
     value = DEFAULT_S if within is None else value_of(within, steps, data)
@@ -92,12 +109,12 @@ def ends_by(step: StepView, steps: Collection[StepView], data: Mapping[str, Any]
             raise Unresolved(f"the end of its wait, {value!r}, is not a time") from None
         if moment.tzinfo is None:
             raise Unresolved(f"the end of its wait, {value!r}, has no offset from UTC")
-        return moment.astimezone(UTC)
+        return Until(moment.astimezone(UTC), fixed=True)
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= LONGEST_S:
         raise Unresolved(
             f"the end of its wait, {value!r}, is neither a number of seconds nor a time"
         )
-    return clock_time() + timedelta(seconds=value)
+    return Until.after(value)
 
 
 def keep(step: StepView, report: Report) -> None:
@@ -123,7 +140,8 @@ def write(opened: Sequence[NewWait], closed: Collection[int]) -> bool:
                 "external_ids": [wait.external_id for wait in opened],
                 "persons": [flow.person if flow else "" for flow in flows],
                 "signals": [flow.signal if flow else "" for flow in flows],
-                "ends_by": [wait.ends_by for wait in opened],
+                "ends_by": [wait.until.at for wait in opened],
+                "fixed": [wait.until.fixed for wait in opened],
                 "due_at": [wait.due_at for wait in opened],
                 "looks": [wait.look for wait in opened],
             },

@@ -19,9 +19,12 @@ from orchestration.states import (
 
 from .agents import Agents, SimReply, SimRequest
 from .services import require
-from .shapes import MEND_WITHIN, TIME_ALLOWED
-from .store import Row, SimTask
+from .shapes import ENDS_WITHIN, MEND_WITHIN, TIME_ALLOWED
+from .store import Row, SimReport, SimTask
 from .world import World
+
+LOOK = 4.0  # seconds between two questions about what was accepted
+TO_COME = frozenset({StepState.WAITING, StepState.PENDING, StepState.PROCESSING, StepState.ERROR})
 
 
 class Schedulers:
@@ -33,6 +36,7 @@ class Schedulers:
         self.inbox: list[SimReply] = []
         self.stopped_until = 0.0
         self._rung = False
+        world.hear_report = self.report
 
     def hear(self, reply: SimReply) -> None:
         """Put a reply on the schedulers' inbox."""
@@ -115,9 +119,80 @@ class Schedulers:
             self._update_gate(view.agent, heard)
             if reply.outcome in ANSWERED:
                 world.answered[view.agent] = max(world.answered[view.agent], row.sent_at)
+        self._follow(row, task)
+
+    def _follow(self, row: Row, task: SimTask) -> None:
+        """Write what follows as an attempt has ended."""
+        if row.view.state == StepState.ERROR and not task.undoing:
+            self._rejected(row, task)
+        elif row.view.state == StepState.AWAITING:
+            self._await(row)
+        self.store.finish(task)
+
+    def _await(self, row: Row) -> None:
+        """Await what a service accepted; it may have been reported already."""
+        world, view = self.world, row.view
+        within = view.flow.ends_within if view.flow else None
+        row.ends_by = world.now + (within or ENDS_WITHIN)
+        row.external_id = str((view.result or {})["id"])
+        if world.rules(view.agent).can_ask and world.of_flows.random() < 0.5:
+            world.after(LOOK, self._look, row, row.external_id)
+        early = self.store.reports.pop(view.id, None)
+        if early is not None and early.of == row.external_id:
+            self._end(row, early)
+
+    def _look(self, row: Row, external_id: str) -> None:
+        """Ask a service for the result of what it accepted; a look may fail."""
+        world = self.world
+        if row.view.state != StepState.AWAITING or row.external_id != external_id:
+            return
+        world.after(LOOK, self._look, row, external_id)
+        if world.of_flows.random() < 0.2 or world.locked("task", row.view.task):
+            return
+        outcome, result, code = world.services[row.view.agent].ask(row.key, close=False)
+        if outcome in {Outcome.DONE, Outcome.REJECTED}:
+            report = SimReport(
+                id="look", of=external_id, task=row.view.task, step=row.view.name,
+                outcome=outcome, result=result, code=code,
+            )  # fmt: skip
+            self._end(row, report)
+
+    def report(self, report: SimReport) -> None:
+        """Hear how something has ended that was accepted: it may not be awaited yet, or any more."""
+        world, store = self.world, self.store
+        if world.locked("task", report.task):
+            world.posted += 1
+            world.after(1.0, self._again, report)
+            return
+        if report.id in store.heard:
+            return
+        store.heard.add(report.id)
+        task = store.tasks[report.task]
+        row = store.does(task)[report.step]
+        if row.view.state == StepState.AWAITING:
+            if "of" in world.broken or report.of == row.external_id:
+                self._end(row, report)
+        elif row.view.state in TO_COME and not task.undoing:
+            store.reports.setdefault(row.view.id, report)
+
+    def _again(self, report: SimReport) -> None:
+        self.world.posted -= 1
+        self.report(report)
+
+    def _end(self, row: Row, report: SimReport) -> None:
+        """Write how a step has ended that awaited its result, and what follows."""
+        task = self.store.tasks[row.view.task]
+        self.world.log("report of {}: {} {}", row.key, report.outcome, report.code)
+        row.code = report.code
+        view = after_reply(
+            row.view, report.outcome, report.result, undoing=task.undoing, in_doubt=False,
+            code=report.code,
+        )  # fmt: skip
+        self.store.write(row, view)
         if view.state == StepState.ERROR and not task.undoing:
             self._rejected(row, task)
-        store.finish(task)
+        self.store.finish(task)
+        self.ring()
 
     def _pass_in_doubt(self, view: StepView) -> StepView:
         """Pass over a refusal though the step may have been done, if that guard is left out."""
@@ -240,12 +315,7 @@ class Supervisor:
         world.after(1.0, self.sweep)
         if world.now < self.stopped_until or world.stuck():
             return
-        due = []
-        for row in self.store.rows.values():
-            if row.complete_by is not None and row.complete_by <= world.now:
-                due.append(row)
-            elif row.run_after is not None and row.run_after <= world.now:
-                row.run_after = None
+        due, late = self._due()
         for row in due:
             if world.hit("sweep_crash"):
                 return
@@ -253,9 +323,36 @@ class Supervisor:
             locks = (("task", view.task), ("gate", view.agent), ("incident", view.name))
             if row.complete_by is not None and not any(world.locked(*lock) for lock in locks):
                 self._recover(row)  # else an undo of its task came in between
+        for row in (row for row in late if not world.locked("task", row.view.task)):
+            if row.ends_by is not None:  # else an undo of its task came in between
+                self._end_wait(row)
         self._undo_overdue()
         if self.schedulers.inbox or any(self.store.due(agent) for agent in (*world.agents, LOCAL)):
             self.schedulers.ring()
+
+    def _due(self) -> tuple[list[Row], list[Row]]:
+        """Return the steps that have failed, and those that are late; end waits for retries."""
+        now, due, late = self.world.now, [], []
+        for row in self.store.rows.values():
+            if row.complete_by is not None and row.complete_by <= now:
+                due.append(row)
+            elif row.run_after is not None and row.run_after <= now:
+                row.run_after = None
+            elif row.ends_by is not None and row.ends_by <= now:
+                late.append(row)
+        return due, late
+
+    def _end_wait(self, row: Row) -> None:
+        """Do what follows as a result is late: it may come still, so its step is in doubt."""
+        world, store, view = self.world, self.store, row.view
+        task = store.tasks[view.task]
+        world.log("{} is late", row.key)
+        row.view = view.altered(in_doubt="accepted" not in world.broken, error_code="late")
+        undo = view.flow is not None and view.flow.late == "undo"
+        if undo and not world.keeps(view) and world.undo_by_itself(row):
+            return
+        store.error(row, "late", world.now if undo else None)
+        store.finish(task)
 
     def _undo_overdue(self) -> None:
         """Undo tasks with a step whose time to be corrected is over."""

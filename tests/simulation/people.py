@@ -73,6 +73,8 @@ class Operators:
         view = row.view
         poison = (task.id, view.name) in world.poison
         forgotten = row.code == KEY_FORGOTTEN
+        if known[0] == Outcome.LATER and (by_hand or forgotten):
+            return  # a person waits for what is to come
         unwanted = forgotten and task.undoing and view.direction == Direction.DO
         if row.code == "done_by_hand":
             done = store.does(task)[view.name]
@@ -94,8 +96,9 @@ class Operators:
             )
         elif by_hand and view.attempt and (poison or not forgotten) and not unwanted:
             outcome, result, code = service.call(
-                world.now, row.key, view.direction, task.id, view.name, view.request
-            )
+                world.now, row.key, view.direction, task.id, view.name, view.request,
+                by_hand=True,
+            )  # fmt: skip
             world.log("operator: {} by hand: {} {}", row.key, outcome, code)
             if outcome != Outcome.DONE:
                 if poison and outcome == Outcome.REJECTED:  # it may have been closed: another key
@@ -113,7 +116,7 @@ class Operators:
         else:
             why = key_of_resubmission(
                 view.outcome, view.attempt, in_doubt=view.in_doubt, changed=False,
-                nothing_done=forgotten,
+                nothing_done=forgotten or known[0] == Outcome.REJECTED,
             )  # fmt: skip
             new_key = not keeps_key(why)
             if "doubt" in world.broken:

@@ -75,6 +75,8 @@ class Run:
         if not world.healed or world.posted or self._moving() or self.schedulers.inbox:
             return False
         for_people = self._in_error() or bool(world.store.alarms)
+        if any(service.pending for service in world.services.values()):
+            return False
         return not any(world.under_way.values()) and not (self.mended and for_people)
 
     def _moving(self) -> bool:
@@ -83,7 +85,8 @@ class Run:
         A service that only receives poison cannot be distinguished from one that is down.
         """
         world = self.world
-        moving = [row for row in world.store.rows.values() if row.view.state in MOVING]
+        goes_on = MOVING | {StepState.AWAITING}
+        moving = [row for row in world.store.rows.values() if row.view.state in goes_on]
         poison = [row for row in moving if self._excused_poison(row)]
         return len(poison) < len(moving)
 

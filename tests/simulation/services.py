@@ -35,6 +35,16 @@ class Effect:
         return bool(self.undone_by)
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Promise:
+    """Something that was accepted, and is done or refused later."""
+
+    id: str
+    task: str
+    step: str
+    key: str
+
+
 Answer = tuple[str, dict[str, Any], str]  # outcome, result, code
 
 
@@ -58,14 +68,18 @@ class Service:
     payloads: dict[str, str] = field(default_factory=dict)
     closed: set[str] = field(default_factory=set)
     undos: dict[str, str] = field(default_factory=dict)  # undo key → effect id
+    promise: Callable[[str, Promise], bool] = lambda _name, _promise: False  # is it ended later?
+    pending: dict[str, Promise] = field(default_factory=dict)  # what was accepted, by key
+    promised: dict[str, str] = field(default_factory=dict)  # key of what was accepted, by its id
     refuse_next: int = 0
     at_work: set[str] = field(default_factory=set)
     standing: dict[tuple[str, str], int] = field(default_factory=lambda: defaultdict(int))
 
     def call(
-        self, now: float, key: str, direction: str, task: str, step: str, payload: Any
-    ) -> Answer:
-        """Carry out one call under its key."""
+        self, now: float, key: str, direction: str, task: str, step: str, payload: Any,
+        *, by_hand: bool = False,
+    ) -> Answer:  # fmt: skip
+        """Carry out one call under its key; what a person asks for by hand ends at once."""
         text = json.dumps(payload, sort_keys=True)
         known = self.payloads.setdefault(key, text)
         require(known == text, f"key {key} has two payloads: {known} and {text}")
@@ -74,17 +88,20 @@ class Service:
         if self.refuse_next and not self.stores_refusals:
             self.refuse_next -= 1
             return (Outcome.REJECTED, {}, "refused")
+        if key in self.pending:
+            return (Outcome.LATER, {"id": self.pending[key].id}, "accepted")
         if key in self.answers:
             at, answer = self.answers[key]
             if self.memory is None or now < at + self.memory:
                 return answer
-        answer = self._carry_out(key, direction, task, step, payload)
+        answer = self._carry_out(key, direction, task, step, payload, by_hand=by_hand)
         self.answers[key] = (now, answer)
         return answer
 
     def _carry_out(
-        self, key: str, direction: str, task: str, step: str, payload: Mapping[str, Any]
-    ) -> Answer:
+        self, key: str, direction: str, task: str, step: str, payload: Mapping[str, Any],
+        *, by_hand: bool,
+    ) -> Answer:  # fmt: skip
         if key in self.closed:
             return (Outcome.REJECTED, {}, "closed")
         if self.refuse_next:
@@ -92,11 +109,32 @@ class Service:
             return (Outcome.REJECTED, {}, "refused")
         if direction == Direction.UNDO:
             return self._undo(key, payload)
+        promise = Promise(id=f"{self.name}-p{len(self.promised)}", task=task, step=step, key=key)
+        if not by_hand and self.promise(self.name, promise):
+            self.pending[key] = promise
+            self.promised[promise.id] = key
+            return (Outcome.LATER, {"id": promise.id}, "accepted")
         effect = Effect(id=f"{self.name}-{len(self.effects)}", task=task, step=step, key=key)
         self.witness("do", self.name, effect, key)
         self.effects.append(effect)
         self.standing[task, step] += 1
         return (Outcome.DONE, {"id": effect.id}, "")
+
+    def end(self, now: float, key: str, *, refused: bool) -> Answer:
+        """Do what was accepted, or refuse it; what was undone meanwhile is refused."""
+        promise = self.pending.pop(key)
+        if key in self.closed:
+            answer: Answer = (Outcome.REJECTED, {}, "closed")
+        elif refused:
+            answer = (Outcome.REJECTED, {}, "declined")
+        else:
+            effect = Effect(id=promise.id, task=promise.task, step=promise.step, key=key)
+            self.witness("do", self.name, effect, key)
+            self.effects.append(effect)
+            self.standing[effect.task, effect.step] += 1
+            answer = (Outcome.DONE, {"id": effect.id}, "")
+        self.answers[key] = (now, answer)
+        return answer
 
     def _undo(self, key: str, payload: Mapping[str, Any]) -> Answer:
         if "key" in payload:
@@ -104,7 +142,10 @@ class Service:
             effects = [effect for effect in self.effects if effect.key == payload["key"]]
         else:
             effects = [effect for effect in self.effects if effect.id == payload["id"]]
-            require(bool(effects), f"undo of {payload['id']}, which there is not")
+            accepted = self.promised.get(payload["id"])
+            require(bool(effects or accepted), f"undo of {payload['id']}, which there is not")
+            if accepted:
+                self.closed.add(accepted)
         for effect in effects:
             self.witness("undo", self.name, effect, key)
             if not effect.undone:
@@ -135,6 +176,8 @@ class Service:
         for effect in self.effects:
             if effect.key == key:
                 return (Outcome.DONE, {"id": effect.id}, "")
+        if key in self.pending:
+            return (Outcome.LATER, {"id": self.pending[key].id}, "accepted")
         if key in self.answers and self.answers[key][1][0] == Outcome.REJECTED:
             return self.answers[key][1]
         if key in self.undos:

@@ -45,6 +45,8 @@ FAULTS = (
 
 POISON = ("refused", "raises", "kills", "blocks")  # what a poison step does, each time
 WITH_FLOW = 0.5  # share of the runs with steps that may be skipped
+ACCEPTING = (0.0, 0.0, 0.3, 1.0)
+ENDS_WITHIN = 30.0  # seconds that what was accepted has, where its step does not say
 FAILING = (0.0, 0.0, 0.0, 0.0, 0.05, 0.1, 0.2, 0.35, 0.5)
 
 
@@ -63,6 +65,7 @@ class Rules:
         bool  # its code may take along the process that performs its requests, but not its worker
     )
     failing: float  # share of calls that fail, as long as the run takes
+    accepts: float = 0.0  # share of calls that are accepted, and end later
 
 
 def rules(rng: Random, undo_by: str) -> Rules:
@@ -128,6 +131,10 @@ def draw(rng: Random, of_flows: Random) -> tuple[Workflow, dict[str, Rules]]:
             earlier = rng.sample(sorted(flow), min(len(flow), rng.choice((0, 1, 1, 2))))
             flow[f"s{number}"] = (rng.choice((*"abc", LOCAL)), tuple(earlier))
     steps: dict[str, Step] = {}
+    agents = {
+        name: replace(of_agent, accepts=of_flows.choice(ACCEPTING))
+        for name, of_agent in agents.items()
+    }
     with_flow = of_flows.random() < WITH_FLOW
     for name, (agent, after) in flow.items():
         plain = (
@@ -146,6 +153,8 @@ def _with_flow(step: Step, earlier: dict[str, Step], rng: Random) -> Step:
     if rng.random() < 0.3:
         refused = rng.choice(({"*": PASS}, {"refused": PASS, "*": "error"}, {"refused": "undo"}))
         step = replace(step, refused=refused)
+    if step.agent and rng.random() < 0.5:
+        step = replace(step, ends_within=rng.uniform(5.0, 40.0), late=rng.choice(("error", "undo")))
     if rng.random() < 0.5:
         conditions = [field("yes"), field("no"), not_(field("no")), field("none", default=True)]
         for name in step.after:

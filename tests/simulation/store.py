@@ -30,6 +30,19 @@ SATISFIED = frozenset(SATISFIED_STEP_STATES)
 MOVING = frozenset({StepState.PENDING, StepState.PROCESSING})
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SimReport:
+    """How something that was accepted has ended, as its service reports it."""
+
+    id: str
+    of: str
+    task: str
+    step: str
+    outcome: str
+    result: dict[str, Any]
+    code: str
+
+
 @dataclass(kw_only=True, slots=True)
 class Row:
     """A step's row: what decisions see, and what they do not."""
@@ -53,6 +66,8 @@ class Row:
     failed_at: float | None = None
     retry_after: float = 0.0
     code: str = ""
+    external_id: str = ""  # what its service calls what it accepted
+    ends_by: float | None = None  # while it awaits its result
 
     @property
     def key(self) -> str:
@@ -86,6 +101,8 @@ class Store:
         self.answered: set[tuple[int, int]] = set()
         self.settle_first = settle_first
         self.touched: set[str] = set()
+        self.reports: dict[int, SimReport] = {}  # what came before it was awaited, by step
+        self.heard: set[str] = set()  # reports, by their ids
         self.late: set[str] = set()  # keys under which an effect showed that counted nowhere
         self.alarms: dict[tuple[str, str], Any] = {}  # late effects, by agent and key: what counts
 
@@ -134,6 +151,8 @@ class Store:
             row.run_after = None
         if view.state != StepState.ERROR:
             row.resolve_by = None
+        if view.state != StepState.AWAITING:
+            row.ends_by = None
         row.idle = 0
         row.view = view
         self.touched.add(view.task)
@@ -209,7 +228,9 @@ class Store:
 
     def cancel(self, row: Row) -> None:
         """Cancel a step."""
-        self.write(row, row.view.altered(state=StepState.CANCELLED))
+        accepted = row.view.outcome == Outcome.LATER
+        doubt = row.view.in_doubt and not accepted
+        self.write(row, row.view.altered(state=StepState.CANCELLED, in_doubt=doubt))
 
     def undo(self, task: SimTask, *, forced: bool = False) -> Refusal | None:
         """Begin to undo a task; return why not, or None."""
@@ -254,7 +275,9 @@ class Store:
                 return  # that was known, and settled since under the same key
             row.view = compensation.proven(view)
             return
-        shown = result if outcome == Outcome.DONE else None
+        if compensation.was_accepted(view, outcome, generation):
+            return
+        shown = result if outcome in {Outcome.DONE, Outcome.LATER} else None
         if shown is None and generation < view.generation and attempt in row.doubtful:
             return  # that was known, and settled, before the key changed
         late = compensation.late_effect(

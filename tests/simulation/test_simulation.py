@@ -70,6 +70,8 @@ def test_seed_replays_exactly(broken):
         ("turns", "does not come to rest"),
         ("repeat", "is undone, and"),
         ("pass", "is processed, and"),
+        ("of", "is done twice"),
+        ("accepted", "is done twice"),
     ],
 )
 def test_run_fails_without_a_guard(guards, problem):

@@ -3,15 +3,16 @@
 import heapq
 from collections import Counter, defaultdict
 from collections.abc import Callable
+from dataclasses import replace
 from random import Random
 from typing import Any
 
 from orchestration.decisions.progress import StepView
 from orchestration.states import LOCAL, Direction, Outcome
 
-from .services import Effect, Service, require
+from .services import Effect, Promise, Service, require
 from .shapes import LATEST, Rules, draw
-from .store import SATISFIED, Row, Store
+from .store import SATISFIED, Row, SimReport, Store
 
 FLOWS = 2**40  # between seeds and those of their flows
 
@@ -20,10 +21,11 @@ FLOWS = 2**40  # between seeds and those of their flows
 # each attempt once; that a refusal by itself ends no doubt; that late replies are heard; that what
 # another session has locked is passed over; that a hold stops an undo; that a step's own trouble is
 # distinguished from its service's; that probes take turns; that the repeat of a lost call ends no doubt;
-# that what may have been done is not passed over.
+# that what may have been done is not passed over; that a
+# report of an earlier request is not taken for one of this; that what was accepted and is late is in doubt.
 GUARDS = (
     *("fence", "key", "lock", "settle", "memory", "once", "doubt", "late", "skip", "hold"),
-    *("own", "turns", "repeat", "pass"),
+    *("own", "turns", "repeat", "pass", "of", "accepted"),
 )
 
 
@@ -46,6 +48,7 @@ class World:
                 can_ask=rules.can_ask,
                 stores_refusals=rules.stores_refusals,
                 witness=self.witness,
+                promise=self.promise,
             )
             for name, rules in self.agents.items()
         }
@@ -60,6 +63,7 @@ class World:
         # attempt either may be lost; which one was right cannot be known then.
         self.unheard: dict[str, set[tuple[int, int]]] = defaultdict(set)
         self.answered: dict[str, float] = dict.fromkeys(self.agents, -1.0)  # sent last of what was
+        self.hear_report: Callable[[SimReport], None] = lambda _report: None
         self.posted = 0  # messages that have not come yet
         self.flushed_at = -1.0
         self.healed = False
@@ -164,6 +168,45 @@ class World:
             return 0
         left = (effect.key for effect in service.left(task, step))
         return sum(not self.unheard[key] and (agent, key) not in self.store.alarms for key in left)
+
+    def promise(self, agent: str, promise: Promise) -> bool:
+        """Return whether a service accepts a call, and ends it later; have it end then."""
+        rng = self.of_flows
+        if rng.random() >= self.agents[agent].accepts:
+            return False
+        self.after(rng.uniform(0.5, 25.0), self._end, agent, promise)
+        return True
+
+    def _end(self, agent: str, promise: Promise) -> None:
+        """Have something end that was accepted; the report is lost, doubled, late, or contradicted."""
+        rng, service = self.of_flows, self.services[agent]
+        refused = rng.random() < 0.2
+        outcome, result, code = service.end(self.now, promise.key, refused=refused)
+        self.log("{} ends {}: {} {}", agent, promise.key, outcome, code)
+        if rng.random() < 0.2:
+            return
+        report = SimReport(
+            id=promise.id, of=promise.id, task=promise.task, step=promise.step, outcome=outcome,
+            result=result, code=code,
+        )  # fmt: skip
+        late = rng.uniform(10.0, 40.0) if rng.random() < 0.2 else rng.uniform(0.0, 0.5)
+        self._report(late, report)
+        if rng.random() < 0.2:
+            self._report(late + rng.uniform(0.0, 20.0), report)
+        if rng.random() < 0.1:
+            other = (
+                (Outcome.REJECTED, "declined") if outcome == Outcome.DONE else (outcome, "again")
+            )
+            contradicting = replace(report, id=f"{report.id}!", outcome=other[0], code=other[1])
+            self._report(late + rng.uniform(0.1, 20.0), contradicting)
+
+    def _report(self, delay: float, report: SimReport) -> None:
+        self.posted += 1
+        self.after(delay, self._hear, report)
+
+    def _hear(self, report: SimReport) -> None:
+        self.posted -= 1
+        self.hear_report(report)
 
     def heard(self, key: str, taken: tuple[int, int], outcome: str) -> None:
         """Note that what a worker did with a request is known, if its reply says so."""

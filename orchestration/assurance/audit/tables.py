@@ -133,7 +133,7 @@ LEFT JOIN (
         bool_and(state IN ('processed', 'skipped')) AS done,
         bool_and(state IN ('processed', 'skipped', 'cancelled')) AS ended,
         bool_and(state IN ('waiting', 'pending')) AS fresh,
-        bool_or(state IN ('pending', 'processing')) AS moving
+        bool_or(state IN ('pending', 'processing', 'awaiting')) AS moving
     FROM audit_step GROUP BY task
 ) s ON s.task = t.id
 LEFT JOIN LATERAL (

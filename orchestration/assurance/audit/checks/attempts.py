@@ -35,10 +35,12 @@ ONCE = (
         remedy="Ask the partner whether it was done; if not, undo the task or do the step by hand.",
         query="""
         SELECT s.reference, 'step ' || s.name || ' (' || s.direction
-            || ') is processed, but no attempt says that it was done'
+            || ') is processed, but no attempt or report says that it was done'
         FROM audit_step s
         WHERE s.state = 'processed' AND NOT s.by_hand AND NOT EXISTS (
             SELECT 1 FROM audit_attempt a WHERE a.step_id = s.id AND a.outcome = 'done')
+          AND NOT EXISTS (
+            SELECT 1 FROM audit_event e WHERE e.step_id = s.id AND e.kind = 'reported')
         """,
     ),
     Check(

@@ -14,7 +14,7 @@ COMPENSATION = (
             ON d.task = u.task AND d.name = u.name AND d.direction = 'do'
         WHERE u.direction = 'undo' AND (d.id IS NULL OR (u.attempt > 0
             AND ((d.attempt = 0 AND NOT d.by_hand)
-                 OR (d.state = 'cancelled' AND d.outcome <> 'absent'
+                 OR (d.state = 'cancelled' AND d.outcome NOT IN ('absent', 'later')
                     AND NOT EXISTS (SELECT FROM audit_event e
                         WHERE e.task_id = u.task AND e.step_id = d.id AND e.kind = 'late')))))
         """,
@@ -73,7 +73,8 @@ COMPENSATION = (
             WHERE a.step_id = d.id AND a.generation = d.generation
               AND a.outcome IN ('expired', 'unknown')
             ORDER BY a.number DESC LIMIT 1) u ON true
-        WHERE d.state = 'cancelled' AND (d.doubtful OR u.number IS NOT NULL AND NOT EXISTS (
+        WHERE d.state = 'cancelled' AND d.outcome <> 'later'
+          AND (d.doubtful OR u.number IS NOT NULL AND NOT EXISTS (
             SELECT FROM audit_attempt a WHERE a.step_id = d.id AND a.number > u.number
               AND a.outcome IN ('absent', 'rejected')))
           AND NOT EXISTS (SELECT FROM audit_event e WHERE e.step_id = d.id AND e.kind = 'settled'

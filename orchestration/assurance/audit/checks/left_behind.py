@@ -27,12 +27,21 @@ LEFT_BEHIND = (
     ),
     Check(
         invariant=12,
+        remedy="Have a developer remove the row: nothing awaits it; look for what wrote past the guards.",
+        query="""
+        SELECT s.reference, 'step ' || s.name || ' is ' || s.state || ', but its wait is still there'
+        FROM audit_step s JOIN orchestration_wait w ON w.step_id = s.id
+        WHERE s.state <> 'awaiting' AND w.awaited_at IS NOT NULL
+        """,
+    ),
+    Check(
+        invariant=12,
         remedy="Give the task another priority, and then this one again: that holds for all its steps.",
         query="""
         SELECT reference, 'step ' || name || ' has the priority ' || priority
             || ', but its task has ' || task_priority
         FROM audit_step WHERE priority <> task_priority
-          AND state IN ('waiting', 'pending', 'processing', 'error')
+          AND state IN ('waiting', 'pending', 'processing', 'awaiting', 'error')
         """,
     ),
     Check(

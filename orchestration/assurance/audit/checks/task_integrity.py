@@ -85,6 +85,35 @@ LOSS = (
     ),
     Check(
         invariant=1,
+        remedy="Record its result, or undo the task: nothing would end its wait.",
+        query="""
+        SELECT s.reference, 'step ' || s.name || ' awaits its result, and nothing says until when'
+        FROM audit_step s LEFT JOIN orchestration_wait w ON w.step_id = s.id
+        WHERE s.state = 'awaiting' AND w.awaited_at IS NULL
+        """,
+    ),
+    Check(
+        invariant=1,
+        remedy="See that a supervisor leads: it ends waits that are over.",
+        query=f"""
+        SELECT s.reference, 'step ' || s.name || ' awaits its result, which was due at '
+            || to_char(w.due_at, 'YYYY-MM-DD HH24:MI:SS')
+        FROM audit_step s JOIN orchestration_wait w ON w.step_id = s.id
+        WHERE s.state = 'awaiting' AND {is_past("w.due_at", "lag")}
+        """,  # noqa: S608 - no input in it
+    ),
+    Check(
+        invariant=1,
+        remedy="See that schedulers run: they record what was reported early.",
+        query=f"""
+        SELECT s.reference, 'step ' || s.name || ' awaits what has been reported'
+        FROM audit_step s JOIN orchestration_wait w ON w.step_id = s.id
+        WHERE s.state = 'awaiting' AND w.report IS NOT NULL
+          AND {is_past("w.awaited_at", "lag")}
+        """,  # noqa: S608 - no input in it
+    ),
+    Check(
+        invariant=1,
         remedy="Hold the same thing again and release it.",
         query=f"""
         SELECT s.reference, 'step ' || s.name || ' is held, but '

@@ -213,6 +213,26 @@ class TestEarly:
             "NO_SUCH_STEP",
         ]
 
+    def test_report_of_an_earlier_request_is_not_taken_for_this(self, declare, run):
+        declare(pay())
+        run.script("bank.charge", outcomes.later(id="pi_1"), outcomes.later(id="pi_2"))
+        order = run.submit("w", {"cents": 5})
+        run.go()
+        complete(order, "pay", refused="declined", of="pi_1")
+        run.go()
+        step = order.step("pay")
+        api.request_resubmit("w", order.reference, "pay", attempt=step.attempt, actor="ann",
+                             reason="again", id=uuid4())  # fmt: skip
+        early = complete(order, "pay", refused="declined", of="pi_1")
+        run.go()
+        assert order.steps == {"pay": "awaiting"}
+        again = complete(order, "pay", refused="declined", of="pi_1")
+        run.go()
+        assert (refusal_of(early), refusal_of(again)) == ("", "OTHER_ATTEMPT")
+        complete(order, "pay", result={"id": "ch_2"}, of="pi_2")
+        run.go()
+        assert order.state == "processed"
+
 
 class TestPerson:
     def test_decision_ends_it(self, declare, run):
