@@ -70,7 +70,7 @@ class Rejected(Fault):
 class Later(Fault):
     """The service accepted the request, and its result comes later: `api.complete` reports it.
 
-    `accepted` is what the service said; until then it is the step's result, for an undo. `id` is the
+    `accepted` is what the service answered; until then it is the step's result, for an undo. `id` is the
     service's own name of what it does, at most 200 characters. With `look`, the agent is asked (`ask`) after
     so long each time, in seconds.
 

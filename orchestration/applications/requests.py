@@ -152,8 +152,8 @@ def complete(  # noqa: PLR0913 - what it is about, who says so, and how it ended
     yours: one posted twice is one. What comes before the step awaits it is kept until then, and of several
     reports the first counts. `of` is what the service calls what it accepted (the `id` of `Later`): a report
     of an earlier request, which has failed since, is then refused. Where it cannot be recorded, `reply_to`
-    gets a message `refused`, as for `request_undo`: REPORTED if the step has ended otherwise, INVALID if it does
-    not return such a result.
+    gets a message `refused`, as for `request_undo`: REPORTED if the step has ended otherwise, INVALID if
+    it does not return such a result.
 
     >>> from uuid import uuid4
     >>> goods = Step(name="goods", signal="goods_arrived", ends_within=86_400)

@@ -19,7 +19,7 @@ class Flow(Struct, frozen=True, omit_defaults=True, gc=False):
     `when` is a template: if its value is false, empty, 0 or null, the step is skipped. `refused` says by
     the code of a refusal what follows, before the step's policy does. What is accepted, or awaited from a
     `person` of a role or a `signal`, has to end within `ends_within` seconds, or by that time, a template;
-    `late` says what follows otherwise. `remind` are seconds after which somebody is reminded before.
+    `late` says what follows otherwise. `remind` are seconds after which its application is reminded before.
     """
 
     when: Any = True

@@ -11,6 +11,7 @@ from ..payloads.placeholders import CODES, KEYS, Unresolved, placeholders, resol
 from ..states import ENDED_STEP_STATES, Direction, Outcome, StepState
 from .progress import StepView
 
+NOT_BUILT = "request_not_built"
 BY_HAND = (
     "The step to undo was done by hand, so the service does not know its key. Undo it by hand, then "
     "mark this step as done by hand."
@@ -31,7 +32,7 @@ class Unbuildable:
 
     id: int
     reason: str
-    code: str = "request_not_built"
+    code: str = NOT_BUILT
 
 
 @dataclass(kw_only=True, slots=True)

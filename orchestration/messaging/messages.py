@@ -170,7 +170,7 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Accepted(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What the service said of a request whose result comes later.
+    """What the service answered to a request whose result comes later.
 
     `id` is its own name of it; `look` the seconds after which it is asked, None if it cannot be: 0 if it is
     asked only once, when the time is over.

@@ -51,7 +51,7 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('task', models.ForeignKey(db_constraint=False, on_delete=django.db.models.deletion.CASCADE, related_name='waits', to='orchestration.task')),
-                ('step', models.OneToOneField(db_constraint=False, on_delete=django.db.models.deletion.CASCADE, related_name='wait', to='orchestration.step')),
+                ('step', models.OneToOneField(db_constraint=False, on_delete=django.db.models.deletion.CASCADE, related_name='awaited', to='orchestration.step')),
                 ('agent', models.CharField(blank=True, default='', max_length=60)),
                 ('external_id', models.CharField(blank=True, default='', help_text="The service's own name of what it does.", max_length=200)),
                 ('person', models.CharField(blank=True, default='', help_text='The role of who decides.', max_length=60)),

@@ -15,7 +15,7 @@ class Wait(models.Model):
     as the step ends; a step that awaits nothing has none, so these cost it nothing.
     """
 
-    step = models.OneToOneField(Step, models.CASCADE, related_name="wait", db_constraint=False)
+    step = models.OneToOneField(Step, models.CASCADE, related_name="awaited", db_constraint=False)
     task = models.ForeignKey(Task, models.CASCADE, db_constraint=False, related_name="waits")
     agent = models.CharField(max_length=60, blank=True, default="")
     external_id = models.CharField(

@@ -43,7 +43,7 @@ def _due(now: datetime) -> QuerySet[Wait]:
 
 
 def late_tasks(limit: int, excluded: Collection[UUID] = (), *, now: datetime) -> list[UUID]:
-    """Return the tasks of waits of which a reminder or the end is due, oldest first, except `excluded`."""
+    """Return the tasks whose waits have a reminder or their end due, oldest first, except `excluded`."""
     rows = _due(now).exclude(task__in=excluded).order_by("due_at")
     return list(dict.fromkeys(rows.values_list("task_id", flat=True)[:limit]))
 

@@ -92,7 +92,7 @@ def look(agents: Collection[str]) -> dict[str, list[Request]]:
 
 
 def answer(looked: Sequence[tuple[Reply, Change, StepView]]) -> list[Change]:
-    """Decide about what services said of what they accepted; return the tasks that this changes.
+    """Decide about what services answer about what they accepted; return the tasks that this changes.
 
     An answer to an earlier look, or of a step that has ended, says nothing any more.
     """

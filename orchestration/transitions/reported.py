@@ -76,8 +76,8 @@ def apply(reported: Iterable[tuple[Change, StepView, Report]]) -> None:
             message=report.message,
             in_doubt=False,
         )
-        said = report.code or report.outcome
-        change.note(after, EventKind.REPORTED, by=report.actor, reason=said, report=report.id)
+        reason = report.code or report.outcome
+        change.note(after, EventKind.REPORTED, by=report.actor, reason=reason, report=report.id)
         if done and step.direction == Direction.UNDO:
             close_undone(after, change)
         elif after.state == StepState.SKIPPED:

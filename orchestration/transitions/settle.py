@@ -154,8 +154,7 @@ def release_ready(ready: Sequence[Ready]) -> None:
 def _write_waits(changes: Sequence[Change]) -> bool:
     """Write what steps await; return whether any of it has been reported already."""
     opened = [wait for change in changes for wait in change.opened]
-    closed = {step for change in changes for step in change.closed}
-    return bool(opened or closed) and waits.write(opened, closed)
+    return waits.write(opened, {step for change in changes for step in change.closed})
 
 
 def _count_off(changes: Iterable[Change], *, by: str) -> set[int]:

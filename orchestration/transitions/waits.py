@@ -41,7 +41,7 @@ CLOSE = "DELETE FROM orchestration_wait WHERE step_id = ANY(%(steps)s::bigint[])
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
-    """How a step ends that awaits its result, as somebody reports it: done, or rejected with a code.
+    """How a step ends that awaits its result, as it is reported: done, or rejected with a code.
 
     `of` is what the service calls what it accepted, if that is known: a report of an earlier request, under
     another key, is not of this step.
@@ -79,7 +79,7 @@ class NewWait:
 
     @property
     def due_at(self) -> datetime | None:
-        """Return when it is due first: to remind somebody, or at its end."""
+        """Return when it is due first: to remind its application, or at its end."""
         flow = self.step.flow
         return next_due(self.until.at, clock_time(), flow.remind if flow else (), 0)
 

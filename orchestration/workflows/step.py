@@ -93,7 +93,7 @@ class Step:
 
     @cached_property
     def gives(self) -> Mapping[str, Any] | None:
-        """The JSON Schema of what a function, a person or a signal returns; None if that is not said."""
+        """The JSON Schema of what a function, a person or a signal returns; None if that is not declared."""
         if isinstance(self.returns, Mapping):
             return self.returns
         kind = self.returns or (types_of(self.compute, position=0).gives if self.compute else None)

@@ -16,7 +16,7 @@ from orchestration.states import (
 from tests.support.moves import illegal_moves
 
 guards = import_module("orchestration.migrations.0002_guards")
-later = import_module("orchestration.migrations.0029_done_by")
+later = import_module("orchestration.migrations.0032_waits")
 
 
 @pytest.mark.parametrize(("moves", "states"), [(TASK_MOVES, TaskState), (STEP_MOVES, StepState)])

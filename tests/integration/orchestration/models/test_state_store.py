@@ -81,7 +81,9 @@ class TestView:
 def _some_of_each():
     """Have a step in each of the seven states, and undo steps."""
     new_task("order-new")
-    Step.objects.filter(task=new_task("order-skip"), name="again").update(process_state="skipped")
+    for number, state in enumerate(("skipped", "awaiting")):
+        again = Step.objects.filter(task=new_task(f"order-{number}"), name="again")
+        again.update(process_state=state)
     for name, outcome in (
         ("order-error", "rejected"),
         ("order-hand", "rejected"),

@@ -298,14 +298,14 @@ class TestPerson:
         assert bad.state == "refused"
 
     def test_reminders_come_before_the_end(self, declare, run, monkeypatch):
-        told = []
-        monkeypatch.setitem(registry.receivers, "hotel", told.extend)
+        heard = []
+        monkeypatch.setitem(registry.receivers, "hotel", heard.extend)
         declare(Declared(name="waits", person="x", ends_within=100.0, remind=[10, 30], late="pass"))
         run.submit("w", reply_to="hotel")
         run.wait(20)
-        assert [status.kind.value for status in told] == ["received", "reminder"]
+        assert [status.kind.value for status in heard] == ["received", "reminder"]
         run.wait(100)
-        assert [status.kind.value for status in told[1:]] == ["reminder", "reminder", "completed"]
+        assert [status.kind.value for status in heard[1:]] == ["reminder", "reminder", "completed"]
 
     def test_resubmit_awaits_it_again(self, declare, run):
         declare(Declared(name="waits", person="x", ends_within=60.0))
