@@ -12,7 +12,7 @@ from ..applications import outbox
 from ..applications.outbox import StatusUpdate
 from ..database import prepared
 from ..decisions.progress import StepView, task_state
-from ..decisions.readiness import release
+from ..decisions.readiness import NOT_BUILT, release
 from ..incidents import tallies
 from ..models import Event
 from ..models.history import EventKind
@@ -123,10 +123,7 @@ def _await(change: Change, step: StepView, request: Mapping[str, Any]) -> None:
     try:
         until = waits.ends_by(step, change.steps.values(), change.data)
     except Unresolved as error:
-        failure = FinalFailure(
-            step=step.id, code="request_not_built", message=str(error), attempt=0
-        )
-        change.fail(failure)
+        change.fail(FinalFailure(step=step.id, code=NOT_BUILT, message=str(error), attempt=0))
     else:
         change.await_result(step, request, until)
 
@@ -153,8 +150,8 @@ def release_ready(ready: Sequence[Ready]) -> None:
 
 def _write_waits(changes: Sequence[Change]) -> bool:
     """Write what steps await; return whether any of it has been reported already."""
-    opened = [wait for change in changes for wait in change.opened]
-    return waits.write(opened, {step for change in changes for step in change.closed})
+    closed = {step for change in changes for step in change.closed}
+    return waits.write([wait for change in changes for wait in change.opened], closed)
 
 
 def _count_off(changes: Iterable[Change], *, by: str) -> set[int]:
