@@ -9,7 +9,7 @@ from ..states import OnRejection
 
 PASS = "pass"  # noqa: S105 - follows a refusal: the step is skipped, and the task goes on
 ANY = "*"  # among the codes of refusals: each that is not named
-# Of what failed by a mistake in code or data, and no service or function refused: "*" stands for none of them.
+# Of what failed by a mistake in code or data, and was not refused: "*" stands for none of these.
 MISTAKES = frozenset({"compute_failed", "not_loaded", "invalid_request", "no_such_function"})
 
 
