@@ -93,7 +93,7 @@ def test_queries_of_a_page_are_independent_of_its_rows(client, path):
     # a first page that is not full is counted by its rows
     counted = path.startswith("/ops/tasks/")
     assert query_count(client, path) - with_one in (0, counted)
-    assert with_one <= 36
+    assert with_one <= 38
 
 
 def test_queries_of_a_task_are_independent_of_its_attempts(client):
@@ -106,7 +106,7 @@ def test_queries_of_a_task_are_independent_of_its_attempts(client):
         (request,) = claimed()
         record([reply_to(request, "rejected")])
     assert query_count(client, address) <= with_one
-    assert with_one <= 23
+    assert with_one <= 24
 
 
 def test_content_security_policy_allows_no_inline_scripts(client):
