@@ -210,7 +210,8 @@ def _same(ids: Sequence[str], written: Sequence[str], entry: Entry, now: lines.S
     present = [line for _, line in lines.write(ids, then)]
     if not any(added.values()):
         return present == list(written)
-    return [_without(line, added) for line in present] == [json.loads(line) for line in written]
+    before = [lines.as_now(json.loads(line), entry.columns) for line in written]
+    return [_without(line, added) for line in present] == before
 
 
 def _without(line: str, added: dict[str, set[str]]) -> dict[str, list[dict[str, Any]]]:

@@ -5,6 +5,7 @@ Columns of type jsonb are kept as texts: so a JSON null is not taken for an empt
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from ...database import sql
 from .belongings import TABLES
@@ -16,6 +17,13 @@ ORDER BY attrelid, attnum
 """
 PART = """'{table}', (SELECT coalesce(jsonb_agg(
     to_jsonb(r) || jsonb_build_object({texts}) ORDER BY r.id), '[]') FROM {table} r WHERE {where})"""
+STEP = "orchestration_step"
+# Releases without this column called skipped what was done by hand.
+DONE_BY = "done_by"
+FORMER_STATE = "CASE r.process_state WHEN 'skipped' THEN 'processed' ELSE r.process_state END"
+FORMER_DONE_BY = """CASE r.process_state WHEN 'skipped' THEN coalesce((
+    SELECT e.actor FROM jsonb_populate_recordset(NULL::orchestration_event, l.line->'orchestration_event') AS e
+    WHERE e.step_id = r.id AND e.kind = 'by_hand' ORDER BY e.id DESC LIMIT 1), '?') ELSE '' END"""
 SEQUENCE = """
 SELECT setval(pg_get_serial_sequence('{0}', 'id'), max(id)) FROM {0}
 HAVING max(id) > (SELECT last_value FROM {1})
@@ -69,17 +77,29 @@ def read(lines: Sequence[str], then: Mapping[str, Sequence[str]], now: Shape) ->
     for table in reversed([table for table in TABLES if table.name in then]):
         texts = set(now.texts[table.name])
         columns = then[table.name]
-        values = [
-            f"(r.{name} #>> '{{}}')::jsonb" if name in texts else f"r.{name}" for name in columns
-        ]
+        values = {
+            name: f"(r.{name} #>> '{{}}')::jsonb" if name in texts else f"r.{name}"
+            for name in columns
+        }
+        if table.name == STEP and DONE_BY not in columns:
+            values |= {"process_state": FORMER_STATE, DONE_BY: FORMER_DONE_BY}
         sql.run(
             f"""
-            INSERT INTO {table.name} ({", ".join(columns)})
-            SELECT {", ".join(values)} FROM unnest(%(lines)s::jsonb[]) AS l (line),
+            INSERT INTO {table.name} ({", ".join(values)})
+            SELECT {", ".join(values.values())} FROM unnest(%(lines)s::jsonb[]) AS l (line),
                 jsonb_populate_recordset(NULL::{table.name}, l.line->'{table.name}') AS r
             """,  # noqa: S608 - names of tables, and of columns that the database has
             {"lines": list(lines)},
         )
+
+
+def as_now(line: dict[str, Any], then: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+    """Return the content of a line as `read` has put it into the columns of `then`."""
+    if DONE_BY not in then.get(STEP, (DONE_BY,)):
+        for row in line[STEP]:
+            if row["process_state"] == "skipped":
+                row["process_state"] = "processed"
+    return line
 
 
 def advance_sequences() -> None:

@@ -26,7 +26,7 @@ from orchestration.models import (
 )
 from tests.support.audit_rows import CAUSE, no_route, orders
 from tests.support.together import database_url
-from tests.support.violations import violations
+from tests.support.violations import plant, violations
 
 ROOT = Path(__file__).parents[5]
 
@@ -54,6 +54,30 @@ def rows():
     AttemptEvidence.objects.create(step=step, number=1, traceback="“a”\n", status=500)
     Step.objects.filter(id=step.id).update(held_seconds=0.1 + 0.2, error_message="a\\b\t\u2028c")
     return made
+
+
+SINCE = {"done_by", "flow"}  # columns of steps that the former release does not have
+shape, write = lines.shape, lines.write
+
+
+def of_the_former_release():
+    now = shape()
+    steps = {
+        part: [name for name in getattr(now, part)[lines.STEP] if name not in SINCE]
+        for part in ("columns", "texts")
+    }
+    return lines.Shape(
+        {**now.columns, lines.STEP: steps["columns"]}, {**now.texts, lines.STEP: steps["texts"]}
+    )
+
+
+def written_by_the_former_release(tasks, then):
+    rows = [(task, json.loads(line)) for task, line in write(tasks, then)]
+    for _, content in rows:
+        for step in content[lines.STEP]:
+            for name in SINCE:
+                del step[name]
+    return [(task, json.dumps(content)) for task, content in rows]
 
 
 def command(*arguments):
@@ -103,6 +127,39 @@ class TestFiles:
         assert "18 tasks" in command("--restore", tmp_path)
         assert everything() == before
         assert "0 tasks" in command("--restore", tmp_path)
+
+    def test_what_a_former_release_called_skipped_comes_back_as_done_by_hand(
+        self, tmp_path, monkeypatch
+    ):
+        made = rows()
+        step = Step.objects.get(task__reference=made.orders["processed"], name="create_shipment")
+        former = "process_state = 'skipped'"
+        plant(f"UPDATE orchestration_step SET {former} WHERE id = %(step)s", step=step.id)
+        Event.objects.create(task=step.task, step=step, kind="by_hand", actor="ann", attempt=1)
+        with monkeypatch.context() as before:
+            before.setattr(lines, "shape", of_the_former_release)
+            before.setattr(lines, "write", written_by_the_former_release)
+            command("--before", "2100-01-01", tmp_path)
+        assert "18 tasks" in command("--restore", tmp_path)
+        step.refresh_from_db()
+        assert (step.process_state, step.done_by) == ("processed", "ann")
+        assert violations(made) == []
+        assert "0 tasks" in command("--restore", tmp_path)  # they are there
+
+    def test_step_that_was_skipped_comes_back_with_its_flow(self, tmp_path):
+        made = rows()
+        step = Step.objects.get(task__reference=made.orders["processed"], name="send_confirmation")
+        flow = {"when": {"$from": ["", "mail"]}, "refused": {"*": "pass"}}
+        plant(
+            "UPDATE orchestration_step SET process_state = 'skipped', flow = %(flow)s WHERE id = %(step)s",
+            step=step.id, flow=json.dumps(flow),
+        )  # fmt: skip
+        before = everything()
+        command("--before", "2100-01-01", tmp_path)
+        command("--restore", tmp_path)
+        assert everything() == before
+        step.refresh_from_db()
+        assert (step.process_state, step.done_by, step.flow) == ("skipped", "", flow)
 
     def test_new_rows_have_ids_beyond_those_that_came_back(self, tmp_path):
         rows()
