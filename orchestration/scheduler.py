@@ -57,6 +57,7 @@ class _Committed:
     applications: set[str] = field(default_factory=set)  # those with new status messages
     postponed: list[PoppedReply] = field(default_factory=list)  # their rows others have locked
     held: bool = False  # steps to compute that are held were met
+    reported: bool = False  # a step awaits what has been reported already
 
 
 def run_once(by: str, raw_replies: Sequence[bytes], agents: Collection[str]) -> TurnResult:
@@ -75,6 +76,8 @@ def run_once(by: str, raw_replies: Sequence[bytes], agents: Collection[str]) -> 
         _send(claimed.requests, claimed.loads)
         crash_points.reached("scheduler.after_send", claimed.requests)
         _notify(done.applications)
+        if done.reported:
+            queues.try_to_ring(queues.SCHEDULER)  # for `scheduler_duties`
     if claimed.loads:
         _load_and_send(by, claimed)
     if done.held and park(LOCAL, isolated=False):
@@ -136,6 +139,7 @@ def _take(
     done.applications |= recorded.applications
     done.postponed += [item for item in popped if item.reply.task in recorded.locked]
     done.held |= computed.held
+    done.reported |= recorded.reported
     if computed.more:
         done.claimed.more.add(LOCAL)
     if computed.blocked:
