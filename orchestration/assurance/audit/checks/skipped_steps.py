@@ -35,9 +35,10 @@ SKIPPED = (
         FROM audit_step s
         LEFT JOIN audit_attempt a ON a.step_id = s.id AND a.number = s.attempt
         WHERE s.state = 'skipped' AND s.direction = 'do' AND NOT coalesce(CASE s.attempt
-            WHEN 0 THEN s.flow ? 'when'
-            ELSE s.outcome = 'rejected' AND a.outcome = 'rejected' AND a.error_code = s.error_code
-                AND {PASSES} END, false)
+            WHEN 0 THEN CASE s.error_code WHEN '' THEN s.flow ? 'when'
+                WHEN 'late' THEN s.flow->>'late' = '{PASS}' ELSE {PASSES} END
+            ELSE s.outcome = 'rejected' AND {PASSES} AND (a.outcome = 'later'  -- and reported since
+                OR a.outcome = 'rejected' AND a.error_code = s.error_code) END, false)
         """,  # noqa: S608 - a condition of our own
     ),
     Check(
