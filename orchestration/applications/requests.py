@@ -165,6 +165,7 @@ def complete(  # noqa: PLR0913 - what it is about, who says so, and how it ended
     {'boxes': 2}
     """
     outcome = Outcome.REJECTED if refused else Outcome.DONE
+    report = {"result": dict(result or {}), "code": refused, "of": of, "message": message}
     post(
         TaskRequest(
             request=id,
@@ -172,13 +173,7 @@ def complete(  # noqa: PLR0913 - what it is about, who says so, and how it ended
             reference=reference,
             what=RequestedAct.COMPLETE,
             step=step,
-            amendment={
-                "outcome": outcome.value,
-                "result": dict(result or {}),
-                "code": refused,
-                "of": of,
-                "message": message,
-            },
+            amendment={"outcome": outcome.value, **report},
             actor=actor,
             because=refused or "its result",
             reply_to=reply_to,

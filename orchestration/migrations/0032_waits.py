@@ -26,7 +26,8 @@ STEP_MOVES = {
 STATE_STORE = """
 CREATE OR REPLACE VIEW orchestration_statestore AS
 SELECT s.id, t.reference AS order_id, t.workflow, s.name AS step, s.direction, s.agent,
-    s.locked_by, coalesce(s.complete_by, w.ends_by) AS complete_by,
+    s.locked_by, coalesce(s.complete_by, CASE s.process_state WHEN 'awaiting' THEN (
+        SELECT w.ends_by FROM orchestration_wait w WHERE w.step_id = s.id) END) AS complete_by,
     CASE s.process_state
         WHEN 'waiting' THEN 'Pending'
         WHEN 'pending' THEN 'Pending'
@@ -37,7 +38,6 @@ SELECT s.id, t.reference AS order_id, t.workflow, s.name AS step, s.direction, s
     END AS process_state,
     s.failure_count, s.attempt, s.process_state AS state, t.state AS task_state, s.task_id
 FROM orchestration_step s JOIN orchestration_task t ON t.id = s.task_id
-LEFT JOIN orchestration_wait w ON w.step_id = s.id
 """
 
 

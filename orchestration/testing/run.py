@@ -88,10 +88,7 @@ class Run:
         self._script.set(name, outcomes, reference)
 
     def answer(self, name: str, *outcomes: Scripted, reference: str | None = None) -> None:
-        """Say what the service answers as it is asked for the result of what it accepted (`later`).
-
-        One outcome for each question to an action ("agent.action"), as in `script`. Without one it goes on.
-        """
+        """Say what the service answers as it is asked about what it accepted (`later`), as in `script`."""
         self._script.set(name + ASKED, outcomes, reference)
 
     def complete(
@@ -104,15 +101,8 @@ class Run:
         actor: str = "test",
     ) -> None:
         """Report how a step ends that awaits a service, a person or a signal; the next `go` records it."""
-        complete(
-            task.workflow,
-            task.reference,
-            step,
-            result=result,
-            refused=refused,
-            actor=actor,
-            id=uuid4(),
-        )
+        known: dict[str, Any] = {"refused": refused, "actor": actor, "id": uuid4()}
+        complete(task.workflow, task.reference, step, result=result, **known)
 
     def real(self, name: str, agent: type[Agent] | None = None) -> None:
         """Have the agent's own code perform its requests, or that of another class.

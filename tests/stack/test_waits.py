@@ -45,7 +45,7 @@ def test_reports_end_each_step_once_whenever_they_come(stack):
         ("goods", "processed", None),
         ("note", "processed", None),
         ("pay", "processed", True),
-        ("review", "skipped", None),  # nobody decided, and the default is to go on
+        ("review", "skipped", None),  # no decision came, and the default is to go on
     ]
     assert dict(stack.sql(REFUSALS)) == {"": 2 * MANY, "REPORTED": MANY}
     assert stack.count("SELECT count(*) FROM orchestration_wait") == 0

@@ -129,8 +129,11 @@ class TestAccepted:
         assert not any(model.objects.exists() for model in (Event, Incident, Alert))
         gate = Gate.objects.get(agent="bank")
         assert gate.state == "closed"
-        kept = StateStore.objects.get(step="pay")
-        assert (kept.process_state, kept.complete_by) == ("Processing", Wait.objects.get().ends_by)
+        record = StateStore.objects.get(step="pay")
+        assert (record.process_state, record.complete_by) == (
+            "Processing",
+            Wait.objects.get().ends_by,
+        )
 
     def test_report_ends_it_once(self, run, order):
         complete(order, "pay", result={"id": "ch_1"})
