@@ -8,6 +8,7 @@ from msgspec import Struct
 from ..states import OnRejection
 
 PASS = "pass"  # noqa: S105 - follows a refusal: the step is skipped, and the task goes on
+LATE = "late"  # the code of a result that did not come in time
 ANY = "*"  # among the codes of refusals: each that is not named
 # Of what failed by a mistake in code or data, and was not refused: "*" stands for none of these.
 MISTAKES = frozenset({"compute_failed", "not_loaded", "invalid_request", "no_such_function"})

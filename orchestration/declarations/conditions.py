@@ -11,6 +11,7 @@ from ..workflows.step import Step
 from . import templates
 from .problem import Problem, shown
 
+LATE = "late"  # the code of a result that did not come in time
 FOLLOWS = (*OnRejection.values, PASS)
 HOW_TO_DECIDE = (
     "A condition is a template: result(…), field(…), passed(…), done(…), not_(…). Anything else belongs "
@@ -72,7 +73,9 @@ def _never(
         return "is done, and that comes later" if step.name in {other, *before[other]} else ""
     if other not in before[step.name]:
         return "is passed over, which need not have ended before it"
-    refused = steps[other].refused
+    refused = dict(steps[other].refused)
+    if steps[other].late == PASS:
+        refused[LATE] = PASS
     codes = list(_codes(template, other)) or [PASSED]
     for code in codes:
         if code == PASSED and PASS not in refused.values():

@@ -9,7 +9,7 @@ from django.db.models import QuerySet
 
 from ..applications.outbox import StatusUpdate
 from ..database import sql
-from ..decisions.flow import PASS
+from ..decisions.flow import LATE, PASS
 from ..models import Wait
 from ..models.fields import DatabaseNow
 from ..models.inbox import StatusKind
@@ -20,7 +20,6 @@ from .locked_task import lock
 from .rejections import Rejection, reject
 from .settle import Consequences, finish
 
-LATE = "late"
 NO_RESULT = "no result came in time"
 
 # The service is asked once more; the wait ends once that has had its time.

@@ -22,7 +22,8 @@ STEP = "orchestration_step"
 DONE_BY = "done_by"
 FORMER_STATE = "CASE r.process_state WHEN 'skipped' THEN 'processed' ELSE r.process_state END"
 FORMER_DONE_BY = """CASE r.process_state WHEN 'skipped' THEN coalesce((
-    SELECT e.actor FROM jsonb_populate_recordset(NULL::orchestration_event, l.line->'orchestration_event') AS e
+    SELECT e.actor
+    FROM jsonb_populate_recordset(NULL::orchestration_event, l.line->'orchestration_event') AS e
     WHERE e.step_id = r.id AND e.kind = 'by_hand' ORDER BY e.id DESC LIMIT 1), '?') ELSE '' END"""
 SEQUENCE = """
 SELECT setval(pg_get_serial_sequence('{0}', 'id'), max(id)) FROM {0}

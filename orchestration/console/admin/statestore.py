@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from django.contrib import admin
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils.html import format_html
@@ -19,16 +19,16 @@ from .readonly import DeclaredFilter, ReadOnlyAdmin, WorkflowFilter
 
 # By the engine's states, as these are what indexes are about; waiting steps are found by their tasks.
 UNFINISHED = [state for state in TaskState if state not in FINAL_TASK_STATES]
-FILTERS: dict[str, dict[str, Sequence[str]]] = {
-    ProcessState.PENDING: {
-        "state__in": [StepState.WAITING, StepState.PENDING],
-        "task_state__in": UNFINISHED,
-    },
-    ProcessState.PROCESSING: {"state__in": [StepState.PROCESSING]},
-    ProcessState.PROCESSED: {
-        "state__in": [StepState.PROCESSED, StepState.SKIPPED, StepState.CANCELLED]
-    },
-    ProcessState.ERROR: {"state__in": [StepState.ERROR]},
+FILTERS: dict[str, Q] = {
+    ProcessState.PENDING: Q(
+        state__in=[StepState.WAITING, StepState.PENDING], task_state__in=UNFINISHED
+    ),
+    # one condition for each index: step_expiry and step_awaiting
+    ProcessState.PROCESSING: Q(state=StepState.PROCESSING) | Q(state=StepState.AWAITING),
+    ProcessState.PROCESSED: Q(
+        state__in=[StepState.PROCESSED, StepState.SKIPPED, StepState.CANCELLED]
+    ),
+    ProcessState.ERROR: Q(state=StepState.ERROR),
 }
 
 
@@ -44,7 +44,7 @@ class ProcessStateFilter(admin.SimpleListFilter):
 
     def queryset(self, _request: HttpRequest, queryset: QuerySet[Any]) -> QuerySet[Any]:
         """Narrow the list to the chosen word; an unknown one narrows nothing."""
-        return queryset.filter(**FILTERS.get(self.value() or "", {}))
+        return queryset.filter(FILTERS.get(self.value() or "", Q()))
 
 
 class AgentFilter(DeclaredFilter):
