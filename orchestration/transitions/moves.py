@@ -188,7 +188,8 @@ CANCELLED = StepUpdate(
     incident="bigint",
 )
 
-# Of a task that is being undone, what may have been done is found out: error → pending, others stay.
+# Of a task that is being undone, what may have been done is found out: error → pending, and so what was just
+# `refused`, which is no failure for the supervisor to count; others stay.
 SETTLED = StepUpdate(
     """probing_outcome = true, alert_id = NULL, run_after = NULL, resolve_by = NULL, turn = r.turn,
     isolated = s.isolated AND r.state <> 'error',
@@ -196,10 +197,12 @@ SETTLED = StepUpdate(
     failed_at = CASE r.state WHEN 'error' THEN NULL ELSE s.failed_at END,
     own_trouble = s.own_trouble AND r.state <> 'error',
     extended_waits = CASE r.state WHEN 'error' THEN 0 ELSE s.extended_waits END,
-    ended_at = CASE r.state WHEN 'error' THEN NULL ELSE s.ended_at END,
-    pending_since = CASE r.state WHEN 'error' THEN clock_timestamp() ELSE s.pending_since END,
-    process_state = CASE r.state WHEN 'error' THEN 'pending' ELSE s.process_state END""",
+    ended_at = CASE WHEN r.state = 'error' OR r.refused THEN NULL ELSE s.ended_at END,
+    pending_since = CASE WHEN r.state = 'error' OR r.refused THEN clock_timestamp() ELSE s.pending_since END,
+    complete_by = CASE WHEN NOT r.refused THEN s.complete_by END,
+    process_state = CASE WHEN r.state = 'error' OR r.refused THEN 'pending' ELSE s.process_state END""",
     turn="bigint",
+    refused="boolean",
 )
 
 # cancelled or waiting → pending: the undo step of an effect that showed late

@@ -10,7 +10,7 @@ from ..decisions.compensation import plan, signature
 from ..decisions.progress import Refusal, StepView
 from ..models.history import EventKind
 from ..models.inbox import StatusKind
-from ..states import StepState, TaskState
+from ..states import Outcome, StepState, TaskState
 from . import moves, reports
 from .change import Change
 from .locked_task import lock
@@ -85,8 +85,12 @@ def begin(
     for unneeded in planned.cancel:
         change.cancel(change.steps[unneeded])
     for step in [change.steps[in_doubt] for in_doubt in planned.settle]:
-        state = StepState.PENDING if step.state == StepState.ERROR else step.state
-        change.move(moves.SETTLED, step.altered(state=state), arrival=change.next_in_line(step))
+        answered = step.state == StepState.PROCESSING and step.locked_by is None
+        refused = answered and step.outcome == Outcome.REJECTED
+        again = refused or step.state == StepState.ERROR
+        settled = step.altered(state=StepState.PENDING if again else step.state)
+        arrival = change.next_in_line(step)
+        change.move(moves.SETTLED, settled, arrival=arrival, refused=refused)
     change.new_steps += [
         NewStep(change.id, change.priority, change.fairness_key, step) for step in planned.undo
     ]
