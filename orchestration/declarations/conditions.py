@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ..decisions.flow import PASS, Flow
+from ..decisions.flow import LATE, PASS, Flow
 from ..payloads.placeholders import DONE, PASSED, ends, required
 from ..registry import suggest
 from ..states import OnRejection
@@ -11,7 +11,6 @@ from ..workflows.step import Step
 from . import templates
 from .problem import Problem, shown
 
-LATE = "late"  # the code of a result that did not come in time
 FOLLOWS = (*OnRejection.values, PASS)
 HOW_TO_DECIDE = (
     "A condition is a template: result(…), field(…), passed(…), done(…), not_(…). Anything else belongs "
