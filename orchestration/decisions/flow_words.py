@@ -8,7 +8,7 @@ from msgspec import ValidationError, convert
 
 from ..payloads.placeholders import DONE, FIRST, KEYS, LOADED, MARK, NOT, PASSED
 from ..states import OnRejection, Outcome
-from .flow import ANY, PASS, Flow
+from .flow import ANY, LATE, PASS, Flow
 
 FOLLOWS = {
     PASS: "is passed over",
@@ -46,6 +46,8 @@ def why_skipped(flow: Flow | None, outcome: str, code: str) -> str:
     """Return why a step was skipped, by how its last attempt ended, if there was one."""
     if outcome == Outcome.REJECTED:
         return f"not needed: refused{f' with {code}' if code else ''}, and passed over"
+    if code == LATE:
+        return "not needed: no result came in time, and the task goes on"
     if words := condition(flow):
         return f"not needed: its condition does not hold ({words})"
     return "not needed"

@@ -13,6 +13,7 @@ from ..states import TaskState
 from ..transitions.holds import hold_tasks, release_tasks
 from ..transitions.resubmit import done_by_hand, resubmit, resubmit_all
 from ..transitions.undo import undo
+from .recorded import record
 
 ONE_BY_ONE = (Act.UNDO,)  # many statements each, whose locks must not be held for a whole batch
 
@@ -78,6 +79,9 @@ def _change(operation: Operation, item: OperationItem) -> Refusal | str | None:
 def _by_hand(operation: Operation, items: Sequence[OperationItem]) -> Answers:
     answers: Answers = {}
     for item in items:
+        if item.change is not None:  # of a step that awaits its result
+            answers[item.id] = _record(operation, item)
+            continue
         try:
             answers[item.id] = done_by_hand(
                 int(item.step_id or 0), attempt=int(item.attempt or 0),
@@ -86,6 +90,14 @@ def _by_hand(operation: Operation, items: Sequence[OperationItem]) -> Answers:
         except payload_schemas.Invalid as problem:
             answers[item.id] = f"the result does not suit it: {problem}"
     return answers
+
+
+def _record(operation: Operation, item: OperationItem) -> Refusal | None:
+    """Record the result of an awaiting step that was approved."""
+    return record(
+        int(item.step_id or 0), attempt=int(item.attempt or 0),
+        **(item.change or {}), **_who(operation),
+    )  # fmt: skip
 
 
 def _undo(operation: Operation, items: Sequence[OperationItem]) -> Answers:

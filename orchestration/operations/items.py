@@ -21,6 +21,7 @@ from ..models.operation import Act, ItemState
 from ..states import StepState
 
 NOTHING_FAILED = "no step is in error"
+NOTHING_AWAITED = "the step awaits no result"
 IN_HAND = "'operation ' || o.operation_id || ' already includes it'"
 
 # As `decisions.compensation.may_be_done`; a test compares the two for every row that may be.
@@ -37,7 +38,7 @@ SELECT t.id AS task, s.id AS step, s.attempt, coalesce(s.process_state, t.state)
         WHEN %(same_key)s AND s.in_doubt AND s.error_code = %(forgotten)s THEN %(no_key)s
         ELSE '' END AS why
 FROM orchestration_task t
-LEFT JOIN orchestration_step s ON s.task_id = t.id AND s.process_state = 'error'
+LEFT JOIN orchestration_step s ON s.task_id = t.id AND s.process_state = %(standing)s
     AND (%(every)s OR s.id IN (ONLY))
 LEFT JOIN orchestration_alert a ON a.id = s.alert_id
 LEFT JOIN orchestration_incident n ON n.id = s.incident_id
@@ -132,7 +133,7 @@ class SelectedTasks:
 
     `explicit`: they were selected one by one, so each gets an item. `most` is the number of items that the
     person saw, if the dry run may have changed since. `forced`: an undo includes tasks with a step that
-    cannot be undone.
+    cannot be undone. `awaiting`: of the steps that await a result, and not of those in error.
     """
 
     tasks: QuerySet[Any, UUID]
@@ -140,6 +141,7 @@ class SelectedTasks:
     explicit: bool = False
     most: int | None = None
     forced: bool = False
+    awaiting: bool = False
 
 
 def preview_figures(act: Act, chosen: SelectedTasks) -> dict[str, Any]:
@@ -231,7 +233,8 @@ def _statement_for(act: Act, chosen: SelectedTasks) -> tuple[str, dict[str, Any]
         "forced": chosen.forced,
         "same_key": act == Act.RESUBMIT,
         "forgotten": KEY_FORGOTTEN,
-        "nothing": NOTHING_FAILED,
+        "standing": (StepState.AWAITING if chosen.awaiting else StepState.ERROR).value,
+        "nothing": NOTHING_AWAITED if chosen.awaiting else NOTHING_FAILED,
         "no_key": Refusal.KEY_FORGOTTEN.value,
         "undone": Refusal.NOT_UNDOABLE.value,
         "irreversible": Refusal.IRREVERSIBLE.value,

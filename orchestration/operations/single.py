@@ -22,12 +22,13 @@ from ..people import limits
 from ..people.person import Person
 from ..transitions import resubmit as transitions_resubmit
 from ..transitions import undo as transitions_undo
-from . import lifecycle
+from . import lifecycle, recorded
 from .items import SelectedTasks, preview_figures
 from .lifecycle import PLAIN, Terms
 
 RATE = 20.0  # items a second; there is one
 UNKNOWN = "{agent} does not have this: check the id"
+UNCONFIRMED = "{agent} cannot confirm that this was {what}"
 
 # None if it was done, the reason if it was refused, the operation if it waits for a second person.
 Answer = Refusal | Operation | None
@@ -90,7 +91,7 @@ def done_by_hand(
         shown = agents_by_hand.look_up(step, result, reference=step.task.reference)
         if shown is False:
             raise NotShown(UNKNOWN.format(agent=step.agent))
-        why = "" if shown else f"{step.agent} cannot confirm that this was done by hand"
+        why = "" if shown else UNCONFIRMED.format(agent=step.agent, what="done by hand")
     return _alone_or_asked(
         _step_alone(step, attempt), Act.BY_HAND, actor, reason,
         terms=Terms(second=why, result=result), money=money_of(step),
@@ -98,6 +99,47 @@ def done_by_hand(
             step.id, attempt=attempt, actor=actor.name, reason=reason, result=result
         ),
     )  # fmt: skip
+
+
+def record_result(
+    step: Step,
+    *,
+    attempt: int,
+    actor: Person,
+    reason: str,
+    result: dict[str, Any],
+    refused: str = "",
+) -> Answer:
+    """Record how an awaiting step ends: with a result, or `refused` with a code.
+
+    Of money, only what its service shows, or a second person confirms; that it refused, only the latter.
+    Raises `payload_schemas.Invalid` if the result is not that of its step, and `NotShown`.
+    """
+    why = ""
+    if not refused:
+        computed = step.task.workflow, step.name
+        payload_schemas.check_result(step.agent, step.action, result, computed=computed)
+    if agents_by_hand.concerns_money(step):
+        why = _unconfirmed(step, result, refused)
+    ends: dict[str, Any] = {"result": {} if refused else result, "refused": refused}
+    return _alone_or_asked(
+        _step_alone(step, attempt, awaiting=True), Act.BY_HAND, actor, reason,
+        terms=Terms(second=why, result=None if refused else result, change=ends),
+        money=money_of(step),
+        do=lambda: recorded.record(
+            step.id, attempt=attempt, actor=actor.name, reason=reason, **ends
+        ),
+    )  # fmt: skip
+
+
+def _unconfirmed(step: Step, result: dict[str, Any], refused: str) -> str:
+    """Return why a second person has to confirm how a step ended; empty if its service shows it."""
+    if refused:
+        return UNCONFIRMED.format(agent=step.agent, what="refused")
+    shown = agents_by_hand.look_up(step, result, reference=step.task.reference)
+    if shown is False:
+        raise NotShown(UNKNOWN.format(agent=step.agent))
+    return "" if shown else UNCONFIRMED.format(agent=step.agent, what="done")
 
 
 def undo(
@@ -167,10 +209,10 @@ def _ask(
     return operation
 
 
-def _step_alone(step: Step, attempt: int) -> SelectedTasks:
+def _step_alone(step: Step, attempt: int, *, awaiting: bool = False) -> SelectedTasks:
     """Select one step as it was seen: at another attempt it is not selected any more."""
     seen = Step.objects.filter(id=step.id, attempt=attempt).values_list("id", flat=True)
-    return SelectedTasks(tasks=_task(step.task_id), steps=seen, explicit=True)
+    return SelectedTasks(tasks=_task(step.task_id), steps=seen, explicit=True, awaiting=awaiting)
 
 
 def _task(task: UUID) -> Any:

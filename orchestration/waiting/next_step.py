@@ -10,7 +10,7 @@ from ..decisions import flow_words
 from ..decisions.recovery import Thresholds
 from ..decisions.step_policy import with_own
 from ..decisions.wait_reasons import AgentFacts, Reason, StepFacts, Why, why
-from ..models import Hold, Step
+from ..models import Hold, Step, Wait
 from ..models.hold import HoldCause, Scope
 from ..states import (
     FINAL_TASK_STATES,
@@ -21,6 +21,7 @@ from ..states import (
     TaskState,
 )
 from ..transitions.local_steps import NO_FUNCTION
+from .awaited import awaited
 
 BADGES = {
     GateState.CLOSED: ("success", "breaker closed"),
@@ -99,7 +100,10 @@ class NextStep:
 
 
 # Which of a task's steps says most about where the task stands: the first of these that it has.
-TELLING = (StepState.ERROR, StepState.PROCESSING, StepState.PENDING, StepState.WAITING)
+TELLING = (
+    *(StepState.ERROR, StepState.PROCESSING, StepState.PENDING, StepState.AWAITING),
+    StepState.WAITING,
+)
 
 # reasons to wait that all steps of an agent have
 OF_AGENT = (Reason.AGENT_HOLD, Reason.NO_WORKER, Reason.PAUSED, Reason.BREAKER)
@@ -111,7 +115,7 @@ ENDINGS = {
 }
 
 
-def of_step(
+def of_step(  # noqa: PLR0913 - a row, and what was read beside it
     step: Step,
     *,
     workflow: str,
@@ -120,11 +124,12 @@ def of_step(
     now: datetime,
     hold: Hold | None = None,
     place: Queued = NOT_QUEUED,
+    wait: Wait | None = None,
 ) -> NextStep:
     """Return what happens next to `step`; `done` names the steps of its task that are.
 
     `hold` is the hold in force on its task, or on this step of every task; `place` is where it
-    stands while it may be claimed.
+    stands while it may be claimed; `wait` is what it awaits, if it does.
     """
     if step.process_state == StepState.WAITING:
         missing = [name for name in step.after if name not in done]
@@ -135,12 +140,14 @@ def of_step(
         return _of_pending(step, limits, why_step(step, agent, now, hold, place))
     if step.process_state == StepState.PROCESSING:
         return _of_processing(step, now)
-    if step.process_state == StepState.ERROR and step.resolve_by is not None:
-        return NextStep(text="waiting for a fix; the task will be undone", at=step.resolve_by)
+    if step.process_state == StepState.AWAITING:
+        return _of_awaiting(step, wait)
     return _of_ended(step)
 
 
 def _of_ended(step: Step) -> NextStep:
+    if step.process_state == StepState.ERROR and step.resolve_by is not None:
+        return NextStep(text="waiting for a fix; the task will be undone", at=step.resolve_by)
     if step.process_state == StepState.SKIPPED:
         flow = flow_words.stored(step.flow)
         return NextStep(text=flow_words.why_skipped(flow, step.outcome, step.error_code))
@@ -201,6 +208,13 @@ def _of_processing(step: Step, now: datetime) -> NextStep:
     return NextStep(
         text="no reply before the deadline; the supervisor will decide whether to retry"
     )
+
+
+def _of_awaiting(step: Step, wait: Wait | None) -> NextStep:
+    text = f"waits for {awaited(step)}"
+    if wait is None or wait.ends_by is None:
+        return NextStep(text=text)
+    return NextStep(text=f"{text}, due", at=wait.ends_by)
 
 
 def _next_attempt(step: Step, limits: Thresholds | None) -> str:

@@ -53,6 +53,36 @@ class ByHand(Resubmission):
     )
 
 
+class RecordedResult(Resubmission):
+    """An operator's statement of how a step ended that awaits its result."""
+
+    DONE, REFUSED = "done", "refused"
+    ended = forms.ChoiceField(
+        choices=[(DONE, "Done, with a result"), (REFUSED, "Refused, with a code")],
+        widget=forms.RadioSelect(attrs={"autofocus": True}),
+        label="How it ended",
+        error_messages={"required": "Say how it ended."},
+    )
+    code = forms.CharField(
+        max_length=100,
+        required=False,
+        label="Code of the refusal",
+        widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false"}),
+    )
+    reason = forms.CharField(
+        max_length=LONGEST_REASON,
+        label="Reason",
+        help_text="Kept in the task's history, with your name.",
+        error_messages=SAY_WHY,
+    )
+
+    def clean(self) -> None:
+        """Require the code of a refusal."""
+        cleaned = self.cleaned_data
+        if cleaned.get("ended") == self.REFUSED and not cleaned.get("code"):
+            self.add_error("code", "Enter the code: the workflow decides by it what follows.")
+
+
 class Prioritizing(ReasonForm):
     """Another priority for a task; `seen` is the one that it had when it was looked at."""
 

@@ -1,6 +1,6 @@
 """The action that came first, for pages that report a conflict."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Self
 from uuid import UUID
@@ -15,6 +15,7 @@ from ...models.history import EventKind
 DID = {
     EventKind.RESUBMITTED: "resubmitted it",
     EventKind.BY_HAND: "marked it as done by hand",
+    EventKind.REPORTED: "reported its result",
     EventKind.SETTLED: "recorded that nothing was done",
     EventKind.UNDO: "requested the undo of the task",
     EventKind.HELD: "held it",
@@ -49,6 +50,14 @@ def decision_on_step(task_id: UUID, step_id: int, attempt: int) -> UserAction | 
     undone = Q(step=None, kind=EventKind.UNDO)
     decisions = Event.objects.filter(of_step | undone, task=task_id)
     return _act(decisions.order_by(F("step").asc(nulls_last=True), "attempt", "id").first())
+
+
+def report_of_step(task_id: UUID, step_id: int) -> UserAction | None:
+    """Return what ended the wait of a step last: the report of its result, or the undo of its task."""
+    of_step = Q(step=step_id, kind=EventKind.REPORTED)
+    undone = Q(step=None, kind=EventKind.UNDO)
+    act = _act(Event.objects.filter(of_step | undone, task=task_id).order_by("-id").first())
+    return act and replace(act, reason="")  # of a report, that is its code or outcome
 
 
 def last_undo_request(task_id: UUID) -> UserAction | None:

@@ -12,7 +12,7 @@ from ...database import sql
 from ...database.capped_counts import CAP
 from ...dead_letters import actions
 from ...messaging import queue_depths, queue_names
-from ...models import Alert, Incident, Operation, Task
+from ...models import Alert, Incident, Operation, Task, Wait
 from ...models.incident import IncidentState
 from ...models.operation import OperationState
 from ...states import TaskState
@@ -53,7 +53,7 @@ class Shell:
 
 
 def shell() -> Shell:
-    """Read what every page shows: six small queries for any number of tasks."""
+    """Read what every page shows: seven small queries for any number of tasks."""
     begun = time.monotonic()
     counts = {
         "overview": _counted(
@@ -63,6 +63,7 @@ def shell() -> Shell:
         "incidents": _counted(Incident.objects.filter(open_tasks__gt=0, state__in=UNACKNOWLEDGED)),
         "operations": _counted(Operation.objects.filter(state__in=DECIDED_BY_PERSON)),
         "dead_letters": actions.waiting(CAP + 1),
+        "decisions": _counted(Wait.objects.exclude(person="")),
     }
     needed = set(queue_names.declared())
     parameters = {
@@ -84,7 +85,7 @@ def shell() -> Shell:
 
 
 def _counted(
-    rows: "QuerySet[Alert] | QuerySet[Task] | QuerySet[Incident] | QuerySet[Operation]",
+    rows: "QuerySet[Alert] | QuerySet[Task] | QuerySet[Incident] | QuerySet[Operation] | QuerySet[Wait]",
 ) -> int:
     return rows.order_by()[: CAP + 1].count()
 

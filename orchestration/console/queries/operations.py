@@ -111,7 +111,7 @@ def items(operation: Operation, state: str) -> QuerySet[OperationItem]:
 
 def change_of(item: OperationItem) -> dict[str, Any]:
     """Return the request of an item's step, and the one that replaces it, if one does."""
-    if not item.change or item.step is None:
+    if not item.change or item.step is None or "request" not in item.change:
         return {}
     return {"before": item.step.request, "after": item.change["request"]}
 

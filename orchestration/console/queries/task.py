@@ -10,18 +10,19 @@ from ...applications import by_hand
 from ...database import clock
 from ...decisions import flow_words
 from ...decisions.recovery import KEY_FORGOTTEN, KEYS, keeps_key, key_of_resubmission
-from ...models import Alert, Attempt, AttemptEvidence, Event, Hold, Step, Submission, Task
+from ...models import Alert, Attempt, AttemptEvidence, Event, Hold, Step, Submission, Task, Wait
 from ...payloads.keys import step_key
 from ...states import FINAL_TASK_STATES, Outcome, StepState
 from ...waiting import next_step
 from ...waiting.agent_facts import agents, queued
+from ...waiting.awaited import waits_of
 from ...waiting.holds import holds_on
 from .conflicts import late_effects
 
 MOST_ATTEMPTS = 200
 MOST_EVENTS = 200
 MOST_EVIDENCE = 20  # up to 12 kB each, and the page polls
-UNDER_WAY = (StepState.ERROR, StepState.PROCESSING, StepState.PENDING)
+UNDER_WAY = (StepState.ERROR, StepState.PROCESSING, StepState.PENDING, StepState.AWAITING)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,6 +59,7 @@ class StepDetail:
     outlook: next_step.NextStep
     hold: Hold | None = None
     evidence: Mapping[int, AttemptEvidence] = field(default_factory=dict)  # by attempt
+    wait: Wait | None = None
 
     @property
     def tried(self) -> Sequence[tuple[Attempt, AttemptEvidence | None]]:
@@ -78,6 +80,16 @@ class StepDetail:
     def refusals(self) -> str:
         """Return what follows its refusals, in words, as far as its workflow says it."""
         return flow_words.refusals(flow_words.stored(self.step.flow))
+
+    @property
+    def awaits(self) -> bool:
+        """Return whether its result is still to come, and may be recorded."""
+        return self.step.process_state == StepState.AWAITING
+
+    @property
+    def reminders(self) -> int:
+        """Return of how many reminders its workflow has it."""
+        return len((self.step.flow or {}).get("remind", ()))
 
     @property
     def at_work(self) -> bool:
@@ -139,7 +151,7 @@ def task_detail(task_id: UUID) -> TaskDetail | None:
     events = list(newest[: MOST_EVENTS + 1])
     done = next_step.done_names(steps)
     held = holds_on([task.id])
-    places = queued(steps)
+    places, waits = queued(steps), waits_of(steps)
     details = []
     for step in steps:
         hold = held.of(task.id, task.workflow, step.name)
@@ -151,6 +163,7 @@ def task_detail(task_id: UUID) -> TaskDetail | None:
             now=now,
             hold=hold,
             place=places.get(step.id, next_step.NOT_QUEUED),
+            wait=waits.get(step.id),
         )
         details.append(
             StepDetail(
@@ -159,6 +172,7 @@ def task_detail(task_id: UUID) -> TaskDetail | None:
                 outlook=outlook,
                 hold=hold,
                 evidence=evidence[step.id],
+                wait=waits.get(step.id),
             )
         )
     return TaskDetail(

@@ -13,6 +13,7 @@ from ...models import Step, Task
 from ...people.redaction import Redactor, redactors
 from ...waiting import next_step
 from ...waiting.agent_facts import agents, queued
+from ...waiting.awaited import waits_of
 from ...waiting.holds import holds_on
 from . import task_order
 from .search_query import Query
@@ -205,7 +206,8 @@ def _rows(ids: Sequence[UUID], belongs: set[UUID], *, personal: bool) -> list[Ta
         steps[step.task_id].append(step)
     now, known, held = clock.database_now(), agents(), holds_on(ids)
     telling = {id_: _telling(steps[id_]) for id_ in ids}
-    places = queued(step for step in telling.values() if step)
+    standing = [step for step in telling.values() if step]
+    places, waits = queued(standing), waits_of(standing)
     hidden = {} if personal else redactors(by_id.values())
     rows = []
     for task in (by_id[id_] for id_ in ids if id_ in by_id):
@@ -218,6 +220,7 @@ def _rows(ids: Sequence[UUID], belongs: set[UUID], *, personal: bool) -> list[Ta
             now=now,
             hold=held.of(task.id, task.workflow, at.name),
             place=places.get(at.id, next_step.NOT_QUEUED),
+            wait=waits.get(at.id),
         )
         rows.append(
             TaskRow(

@@ -18,9 +18,10 @@ from ...models import AttemptEvidence
 from ...payloads.money import format_money
 from ...people import redaction
 from ...people.redaction import Redactor, answer_text
+from ...waiting.awaited import source
 from .. import alert_links
 from ..cause_links import affected_address, cause_address
-from ..differences import differences
+from ..differences import differences, facts
 from ..durations import format_duration
 from ..queries import exports, health
 from ..queries.audit_sources import AuditEntry
@@ -31,6 +32,7 @@ register = template.Library()
 register.filter(affected_address)
 register.filter(cause_address)
 register.filter(differences)
+register.filter(facts)
 register.filter(request_words)
 
 SHELL = "ops.shell"  # where a request keeps what every page shows
@@ -63,7 +65,10 @@ def _time(value: datetime, kind: str, words: str) -> SafeString:
 
 @register.filter
 def performer(step: Any) -> str:
-    """Write what performs a step: an action of an agent, or a scheduler by itself."""
+    """Write what performs a step: an action of an agent, a person, a signal, or a scheduler by itself."""
+    kind, name = source(step)
+    if kind:
+        return f"{kind} {name}"
     return f"{step.agent}.{step.action}" if step.agent else COMPUTED
 
 
@@ -108,7 +113,9 @@ COUNTED = {  # what the badge of a page counts: all of it waits for a person
     "incidents": "in error, not acknowledged",
     "operations": "to be approved, or paused",
     "dead_letters": "failing or rejected",
+    "decisions": "awaited from people",
 }
+CALM = ("decisions",)  # these wait without harm
 
 
 @register.simple_tag(takes_context=True)
@@ -118,8 +125,8 @@ def nav_link(context: template.Context, section: str, words: str, key: str = "")
     count = shell_of_page(context).counts.get(section, 0)
     badge = (
         format_html(
-            ' <span class="count hot" title="{}">{}<span class="hide"> {}</span></span>',
-            COUNTED[section], capped(count), COUNTED[section],
+            ' <span class="count{}" title="{}">{}<span class="hide"> {}</span></span>',
+            "" if section in CALM else " hot", COUNTED[section], capped(count), COUNTED[section],
         )
         if count
         else ""

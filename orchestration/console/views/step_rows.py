@@ -19,11 +19,12 @@ from ...database import clock
 from ...decisions.recovery import KEY_FORGOTTEN
 from ...models import Step
 from ..forms.search import Resubmission
-from ..queries import incidents, search_query, task, task_list
+from ..queries import decisions, incidents, search_query, task, task_list
 from ..task_table import columns_of
 from .in_place import htmx
 from .permissions import (
     BULK,
+    CORRECT,
     OPERATE,
     RESUBMIT,
     SEE_PERSONAL,
@@ -67,9 +68,15 @@ def _hit(request: HttpRequest, step: Step) -> dict[str, Any]:
     return {"step": step, "hit": hit, "incident_id": int(incident)}
 
 
+def _decision(request: HttpRequest, step: Step) -> dict[str, Any]:
+    personal = user_of(request).has_perm(SEE_PERSONAL)
+    return {"row": decisions.of_step(step, personal=personal), "personal": personal}
+
+
 TABLES = {
     "overview": Table(part="ops/_failed_row.html", section="overview", shows=_failed),
     "tasks": Table(part="ops/_task_row.html", section="tasks", shows=_task),
+    "decisions": Table(part="ops/_decision_row.html", section="decisions", shows=_decision),
     "incident": Table(part="ops/_hit_row.html", section="incidents", shows=_hit),
 }
 
@@ -108,14 +115,19 @@ def row_of(
     opened: bool = False,
     failed: Resubmission | None = None,
     late: dict[str, Any] | None = None,
+    recording: dict[str, Any] | None = None,
 ) -> HttpResponse:
-    """Return a step's row; with its form `opened`, or as it `failed`, or why an act came too `late`."""
+    """Return a step's row; with its form `opened`, or as it `failed`, or why an act came too `late`.
+
+    `recording` is the form to record its result.
+    """
     table = or_404(TABLES.get(request.GET["in"]))
     shown_messages = list(get_messages(request)) if late is None else []
     context = {
         **table.shows(request, step),
-        **(late or {}),
+        **(late or recording or {}),
         "at": step,
+        "recording": recording is not None,
         "deciding": _deciding(step) if opened or failed else None,
         "failed": failed,
         "failed_step": step.id,
@@ -127,15 +139,15 @@ def row_of(
         "now": clock.database_now(),
         "table": request.GET["in"],
         "here": _address(request, step, "row"),
-        "post_url": _address(request, step, "resubmit"),
+        "post_url": _address(request, step, "record" if recording else "resubmit"),
         "section": table.section,
         "part": table.part,
     }
-    context["may"] = {
-        "resubmit": user_of(request).has_perm(RESUBMIT), "bulk": user_of(request).has_perm(BULK),
-    }  # fmt: skip
+    rights = {"resubmit": RESUBMIT, "bulk": BULK, "correct": CORRECT}
+    context["may"] = {name: user_of(request).has_perm(needed) for name, needed in rights.items()}
+    wrong = failed or (recording and request.method == "POST")
     response = render(
-        request, "ops/_row.html", context, status=409 if late else 422 if failed else 200
+        request, "ops/_row.html", context, status=409 if late else 422 if wrong else 200
     )
     patch_vary_headers(response, ["HX-Request"])
     response.headers["Cache-Control"] = "no-store"

@@ -19,7 +19,7 @@ from orchestration.models.fields import DatabaseNow
 from orchestration.operations.undo_preview import undo_preview
 from orchestration.people.roles import ROLES
 from orchestration.transitions.holds import hold
-from tests.support.engine import claimed, in_error, new_task
+from tests.support.engine import claimed, in_error, new_task, step_of, without_triggers
 from tests.support.operations import standing
 from tests.support.operators import browser, fail, person
 from tests.support.page import page
@@ -92,6 +92,13 @@ def of_task(world):
 
 def of_step(world):
     return [world.step.id]
+
+
+def an_awaiting_step(_world):
+    step = step_of(new_task())
+    with without_triggers():
+        Step.objects.filter(id=step.id).update(process_state="awaiting", attempt=1)
+    return [step.id]
 
 
 def operation(state):
@@ -195,6 +202,13 @@ TABLE = {
         data=lambda _: {**WHY, "payload": '{"id": "1"}'},
         after="processed",
     ),
+    "record": Route(
+        get="operator",
+        post="operator",
+        args=an_awaiting_step,
+        data=lambda _: {"attempt": 1, "reason": "why", "ended": "done", "payload": '{"id": "1"}'},
+    ),
+    "decisions": Route(get="viewer"),
     "hold": Route(get="operator", post="operator", query="?agent=greeter", data=lambda _: WHY),
     "release": Route(
         get="operator", post="operator", args=lambda world: [world.held.id], data=lambda _: WHY

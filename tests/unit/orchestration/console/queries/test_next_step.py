@@ -6,7 +6,7 @@ import pytest
 
 from orchestration.decisions.recovery import Thresholds
 from orchestration.decisions.wait_reasons import AgentFacts, why_agent
-from orchestration.models import Hold, Step
+from orchestration.models import Hold, Step, Wait
 from orchestration.payloads.placeholders import result
 from orchestration.states import GateState, StepState, TaskState
 from orchestration.waiting.next_step import AgentView, NextStep, of_step, of_task, telling_step
@@ -124,6 +124,9 @@ def text_of(outlook: NextStep) -> str:
             {},
             "failed (http_503); the supervisor will decide whether to retry",
         ),
+        (step("awaiting"), {}, "waits for the result from greeter"),
+        (step("awaiting", flow={"person": "fraud"}), {}, "waits for a decision by fraud"),
+        (step("awaiting", flow={"signal": "goods"}), {}, "waits for the signal goods"),
         (step("processed"), {}, "done"),
         (step("error"), {}, "waiting for an operator"),
         (step("error", resolve_by=SOON), {}, "waiting for a fix; the task will be undone …"),
@@ -152,6 +155,12 @@ def text_of(outlook: NextStep) -> str:
 def test_a_step_says_what_happens_next(row, agents, expected):
     outlook = of_step(row, workflow="greet", done={"done"}, agents=agents, now=NOW)
     assert text_of(outlook) == expected
+
+
+def test_awaiting_step_says_until_when():
+    wait = Wait(ends_by=SOON)
+    outlook = of_step(step("awaiting"), workflow="greet", done=set(), agents={}, now=NOW, wait=wait)
+    assert (outlook.text, outlook.at) == ("waits for the result from greeter, due", SOON)
 
 
 def test_a_hold_on_the_task_says_who():
@@ -185,6 +194,8 @@ def test_each_task_state_has_a_sentence(state):
         (["waiting", "pending", "processing"], 2),
         (["processed", "pending", "waiting"], 1),
         (["processed", "waiting"], 1),
+        (["waiting", "awaiting"], 1),
+        (["awaiting", "pending"], 1),
         (["processed", "skipped", "cancelled"], None),
         ([], None),
     ],

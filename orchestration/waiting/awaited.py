@@ -1,0 +1,38 @@
+"""What steps wait for whose results come later: read for those that do, and in words."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from ..models import Step, Wait
+from ..states import StepState
+
+
+def waits_of(steps: Iterable[Step]) -> dict[int, Wait]:
+    """Return what awaiting steps wait for, by step; no query if none awaits anything."""
+    ids = [step.id for step in steps if step.process_state == StepState.AWAITING]
+    if not ids:
+        return {}
+    return {wait.step_id: wait for wait in Wait.objects.filter(step__in=ids).defer("report")}
+
+
+def source(step: Any) -> tuple[str, str]:
+    """Return what brings the result of a step, stored or declared: ("person" or "signal", its name).
+
+    Both are empty for a step of an agent, and for one that is computed.
+    """
+    flow = step.flow
+    for kind in ("person", "signal"):
+        name = flow.get(kind) if isinstance(flow, dict) else getattr(flow, kind, "")
+        if name:
+            return kind, name
+    return "", ""
+
+
+def awaited(step: Any) -> str:
+    """Return what an awaiting step waits for, in words."""
+    kind, name = source(step)
+    if kind == "person":
+        return f"a decision by {name}"
+    if kind == "signal":
+        return f"the signal {name}"
+    return f"the result from {step.agent}" if step.agent else "its result"
