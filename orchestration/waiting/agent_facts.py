@@ -11,7 +11,8 @@ from ..models import Gate, Hold, Policy, Step
 from ..models.hold import HoldCause, Scope
 from ..models.step import claimable
 from ..states import StepState
-from .next_step import AgentView, Queued, held_because
+from .agent_view import AgentView
+from .next_step import Queued, held_because
 
 CAP = 1_000  # counts go no further: "1,000+" says enough, and costs the same at any size
 

@@ -9,8 +9,9 @@ from ..decisions.wait_reasons import MOST_AHEAD, Reason, StepFacts, Why, why
 from ..models import Step
 from ..models.step import claimable
 from .agent_facts import agents, queued
+from .agent_view import AgentView
 from .holds import holds_on
-from .next_step import NOT_QUEUED, AgentView, why_step
+from .next_step import NOT_QUEUED, why_step
 
 # What waits, by agent: no further than the limit. What may be claimed goes along step_turn: those that go
 # isolated, those of a lower priority than the first, and of the others the `lines`, before which none of

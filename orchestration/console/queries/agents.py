@@ -15,8 +15,8 @@ from ...models import Gate, Hold, Policy, StepRollUp
 from ...models.rollup import Span
 from ...models.step import claimable
 from ...waiting.agent_facts import agent_holds, agent_view
+from ...waiting.agent_view import AgentView
 from ...waiting.holds import ended_holds, holds_in_force
-from ...waiting.next_step import AgentView
 from ..statistics.histogram import Buckets, merged, percentile
 
 LATELY = timedelta(hours=1)  # the times are those of the attempts done since then

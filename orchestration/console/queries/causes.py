@@ -16,7 +16,7 @@ from ...database.capped_counts import CAP
 from ...decisions.wait_reasons import Reason
 from ...models import Incident
 from ...states import Direction, Outcome
-from ...waiting.next_step import AgentView
+from ...waiting.agent_view import AgentView
 
 LOOKED_AT = 8  # incidents: those with most tasks in error, and as many of the latest
 

@@ -16,7 +16,8 @@ from ...models.alert import Severity
 from ...models.inbox import SUBMISSIONS
 from ...states import StepState
 from ...waiting.agent_facts import agents
-from ...waiting.next_step import AgentView, most_failures
+from ...waiting.agent_view import AgentView
+from ...waiting.next_step import most_failures
 from . import causes, counters
 from .audit_log import latest
 from .audit_sources import AuditEntry

@@ -9,7 +9,8 @@ from orchestration.decisions.wait_reasons import AgentFacts, why_agent
 from orchestration.models import Hold, Step, Wait
 from orchestration.payloads.placeholders import result
 from orchestration.states import GateState, StepState, TaskState
-from orchestration.waiting.next_step import AgentView, NextStep, of_step, of_task, telling_step
+from orchestration.waiting.agent_view import AgentView
+from orchestration.waiting.next_step import NextStep, of_step, of_task, telling_step
 
 NOW = datetime(2026, 1, 1, 12, 0, tzinfo=UTC)
 LIMITS = Thresholds(failure_threshold=5, undo_threshold=20, backoff=1, backoff_cap=60)
