@@ -29,11 +29,8 @@ from ..queries.overview import AlertView
 from ..request_words import request_words
 
 register = template.Library()
-register.filter(affected_address)
-register.filter(cause_address)
-register.filter(differences)
-register.filter(facts)
-register.filter(request_words)
+for each in (affected_address, cause_address, differences, facts, request_words):
+    register.filter(each)
 
 SHELL = "ops.shell"  # where a request keeps what every page shows
 NOTHING = "\N{EN DASH}"
