@@ -120,14 +120,12 @@ def nav_link(context: template.Context, section: str, words: str, key: str = "")
     """Write the link to a page of the dashboard, with what waits there; `key` comes after a g."""
     current = mark_safe(' aria-current="page"') if context.get("section") == section else ""
     count = shell_of_page(context).counts.get(section, 0)
-    badge = (
-        format_html(
+    badge = SafeString()
+    if count:
+        badge = format_html(
             ' <span class="count{}" title="{}">{}<span class="hide"> {}</span></span>',
             "" if section in CALM else " hot", COUNTED[section], capped(count), COUNTED[section],
-        )
-        if count
-        else ""
-    )  # fmt: skip
+        )  # fmt: skip
     return format_html(
         '<a id="nav-{}" href="{}" data-go="{}"{}>{}{}</a>',
         section,
