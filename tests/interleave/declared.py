@@ -6,8 +6,9 @@ from typing import Any
 from unittest.mock import patch
 
 from orchestration import registry
+from orchestration.agents.errors import Rejected
 from orchestration.models import Gate, Policy
-from orchestration.payloads.placeholders import field, key, result
+from orchestration.payloads.placeholders import done, field, first, key, not_, passed, result
 from orchestration.states import OnRejection, PastThreshold
 from orchestration.workflows.step import Step
 from orchestration.workflows.workflow import Workflow
@@ -32,6 +33,20 @@ def add(request: Mapping[str, Any]) -> dict[str, Any]:
     return {"sum": f"{request['of']} and more"}
 
 
+def weigh(request: Mapping[str, Any]) -> dict[str, Any]:
+    """Compute a step, or refuse it."""
+    if request["heavy"]:
+        raise Rejected("too_heavy", "another has to carry it")
+    return {"grams": 1}
+
+
+def data_of(reference: str, name: str = "Ada") -> dict[str, Any]:
+    """Return the input of a task."""
+    seed, _, number = reference.partition("-")
+    bits = int(seed) + int(number)
+    return {"name": name, "gift": bits % 2 == 1, "heavy": bits // 2 % 2 == 1}
+
+
 def step(name: str, agent: str, *after: str, **options: Any) -> Step:
     """Return a step that is undone by key."""
     known: dict[str, Any] = {"undo": "take_back", "undo_request": {"key": key(name)}}
@@ -41,9 +56,15 @@ def step(name: str, agent: str, *after: str, **options: Any) -> Step:
         agent=agent,
         action="perform_it",
         after=after,
-        request=request,
-        **(options or known),
+        **{"request": request, **(options or known)},
     )
+
+
+def maybe(name: str, agent: str, *after: str, **flow: Any) -> Step:
+    """Return a step that may be skipped, or comes after one that may be; it is undone by key."""
+    of = [result(other, "id", default=None) for other in after]
+    undo = {"undo": "take_back", "undo_request": {"key": key(name)}}
+    return step(name, agent, *after, request={"to": field("name"), "of": of}, **undo, **flow)
 
 
 def computed(name: str, after: str) -> Step:
@@ -77,6 +98,38 @@ WORKFLOWS = (
     ),
     Workflow(
         name="long", steps=[step("x", "gamma"), computed("sum", "x"), last("y", "alpha", "sum")]
+    ),
+    Workflow(
+        name="either",
+        steps=[
+            maybe("one", "beta", refused={"refused": "pass"}),
+            maybe("other", "alpha", "one", when=passed("one", "refused")),
+            maybe("all", "gamma", "one", "other", refused={"refused": "wait"}),
+        ],
+    ),
+    Workflow(
+        name="parcel",
+        steps=[
+            maybe("wrap", "gamma", when=field("gift"), refused={"*": "pass"}),
+            Step(
+                name="weigh",
+                compute=weigh,
+                after=["wrap"],
+                request={"heavy": field("heavy")},
+                refused={"too_heavy": "pass"},
+            ),
+            maybe("post", "beta", "weigh", when=done("weigh"), refused={"refused": "undo"}),
+            maybe("carry", "alpha", "weigh", when=not_(done("weigh"))),
+            maybe("card", "gamma", "wrap", when=done("wrap")),
+            maybe(
+                "end",
+                "alpha",
+                "post",
+                "carry",
+                "card",
+                when=first(field("letter", default=None), field("gift")),
+            ),
+        ],
     ),
 )
 

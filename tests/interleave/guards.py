@@ -26,11 +26,19 @@ def _of_present_tasks(task: Sequence[Any] | None, _: str | None) -> Earlier | No
     return _earlier(task, None)
 
 
+def _in_doubt_or_not(
+    step: StepView, outcome: str, code: str, *, doubt: bool, undoing: bool
+) -> bool:
+    return _is_passed(step, outcome, code, doubt=False, undoing=undoing)
+
+
 _earlier = repeated_postings.earlier
+_is_passed = progress._is_passed
 GUARDS: dict[str, Sequence[tuple[Any, str, Any]]] = {
     "doubt": [(progress, "outcome_of_repeat", str)],
     # two guards against one fault: each is enough
     "attempt": [(requested_undos, "_is_valid", _of_any_attempt), (resubmit, "take_back", _keep)],
+    "pass": [(progress, "_is_passed", _in_doubt_or_not)],
     "removed": [(repeated_postings, "earlier", _of_present_tasks)],
 }
 

@@ -19,6 +19,8 @@ from orchestration.states import Direction, StepState, TaskState
 from orchestration.transitions import holds, priority, resubmit, undo
 from orchestration.workers import scheduler_duties
 
+from .declared import data_of
+
 SIZE = 50
 NEVER = float("inf")
 ROUNDS = 5  # of a scheduler that has more to claim
@@ -86,7 +88,7 @@ OF_TIME = (housekeeper.RELEASE_HELD_STEPS, housekeeper.RETURN_DEAD_LETTERS)
 
 def post(workflow: str, reference: str, name: str = "Ada") -> None:
     """Post a task, as an application does."""
-    api.submit(workflow, reference=reference, data={"name": name})
+    api.submit(workflow, reference=reference, data=data_of(reference, name))
 
 
 def ask_undo(workflow: str, reference: str, number: int) -> None:

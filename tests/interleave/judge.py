@@ -15,12 +15,13 @@ from orchestration.models import Event, Task
 from orchestration.models.history import EventKind
 from orchestration.models.retention import removal_key
 
+from . import skips
 from .services import LEDGER
 
 LOADS = (tables.SLICE, tables.STEPS, tables.ATTEMPTS, tables.EVENTS, tables.TASKS, tables.EFFECTS)
 STEPS = """
 SELECT t.id::text, t.reference, t.workflow, t.state, s.name, s.direction, s.process_state, s.agent,
-    s.generation, s.irreversible
+    s.generation, s.done_by
 FROM orchestration_task t JOIN orchestration_step s ON s.task_id = t.id
 """
 TWICE = f"""
@@ -43,7 +44,7 @@ WHERE u.kind = 'undo' AND EXISTS (SELECT FROM orchestration_event r WHERE r.step
 
 def problems(*, calm: bool) -> list[str]:
     """Return the problems after a run; `calm`: it had no fault."""
-    troubles = [*_ledger(), *_sent(), *_histories(calm=calm), *_audit()]
+    troubles = [*_ledger(), *_sent(), *skips.problems(), *_histories(calm=calm), *_audit()]
     return sorted(dict.fromkeys(troubles))
 
 
@@ -72,7 +73,7 @@ def _ledger() -> Iterator[str]:
 
 def _steps(by_step: dict[tuple[str, str, str], set[str]]) -> Iterator[str]:
     """Compare each step with the keys under which the services did it."""
-    for task, reference, _, state, name, direction, step_state, agent, generation, _ in sql.run(
+    for task, reference, _, state, name, direction, step_state, agent, generation, by in sql.run(
         STEPS, {}
     ):
         keys = by_step.get((task, name, direction), set())
@@ -80,11 +81,14 @@ def _steps(by_step: dict[tuple[str, str, str], set[str]]) -> Iterator[str]:
             standing = [key for key in keys if key not in LEDGER.taken_back]
             if standing:
                 yield f"stands on an undone task: {name} of {reference}"
-        if step_state == "processed" and agent and not keys:
+        if step_state == "skipped" and keys:
+            yield f"skipped, and it was done: {name} ({direction}) of {reference}"
+        if step_state == "processed" and agent and not keys and not by:
             yield f"processed without effect: {name} ({direction}) of {reference}"
         if (
             step_state == "processed"
             and keys
+            and not by
             and f"{task}:{name}:{direction}:{generation}" not in keys
         ):
             yield f"done under another key: {name} ({direction}) of {reference}"

@@ -20,9 +20,11 @@ from .choices import Choices
 ENDS = {
     "done": 12.0, "rejected": 3.0, "transient": 2.0, "unknown, not done": 1.0, "unknown, done": 2.0,
     "lost, not done": 1.0, "lost, done": 2.0, "late": 2.0, "twice": 1.0, "again elsewhere": 1.0,
+    "turned away": 1.0, "again, turned away": 2.0,
 }  # fmt: skip
 CALM = ("done", "rejected")  # ends without any fault
 UNSEEN = {"lost, not done", "lost, done", "late", "again elsewhere"}
+AGAIN = {"again elsewhere": "transient", "again, turned away": "turned away"}  # how the repeat ends
 
 
 @dataclass
@@ -31,6 +33,7 @@ class Ledger:
 
     effects: dict[str, Result] = field(default_factory=dict)
     refusals: dict[str, str] = field(default_factory=dict)
+    turned_away: set[str] = field(default_factory=set)  # keys, under which nothing is stored
     references: dict[str, str] = field(default_factory=dict)
     agents: dict[str, str] = field(default_factory=dict)
     sent: Counter[tuple[int, int]] = field(default_factory=Counter)
@@ -64,6 +67,9 @@ class Service(Agent):
             raise Transient("busy", "come again later")
         if how == "unknown, not done":
             raise Unknown("timeout", "no answer")
+        if how == "turned away":  # before it looks at the key
+            LEDGER.turned_away.add(key)
+            raise Rejected("refused", "not today")
         if key in LEDGER.effects:
             return LEDGER.effects[key]
         if key in LEDGER.refusals:
@@ -152,11 +158,11 @@ class Workers:
     def _perform(self, agent: type[Agent], request: Request, how: str) -> str:
         if how == "lost, not done":
             return "no reply"
-        anew = how == "again elsewhere"
+        anew = how in AGAIN
         if anew:
             # as performers do it: the first process had the effect and died, the next one is refused
             self._call(agent, request, "done")
-            request, how = request.altered(in_doubt=True), "transient"
+            request, how = request.altered(in_doubt=True), AGAIN[how]
         reply = self._call(agent, request, "done" if how in UNSEEN | {"twice"} else how)
         if reply is None or how == "lost, done":
             return "no reply"
