@@ -29,7 +29,7 @@ WHERE t.reference = ANY(%s)
 DONE_STEPS = """
 SELECT t.reference, s.action, count(*) FROM orchestration_step s
 JOIN orchestration_task t ON t.id = s.task_id
-WHERE t.reference = ANY(%s) AND s.direction = 'do' AND s.process_state = 'processed'
+WHERE t.reference = ANY(%s) AND s.direction = 'do' AND s.process_state = 'processed' AND s.done_by = ''
 GROUP BY 1, 2
 """
 ALERTED = """

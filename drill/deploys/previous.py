@@ -17,8 +17,14 @@ NEWEST_MIGRATION = (
 )
 
 
-def commit() -> str:
-    """Return the commit of the release before this one; raise RuntimeError if the history has none."""
+def commit(migration: str = "") -> str:
+    """Return the commit of the release before this one; raise RuntimeError if the history has none.
+
+    With a `migration` that of before its file was added.
+    """
+    if migration:
+        added = _git(*NEWEST_MIGRATION[:-2], migration).decode().strip()
+        return _git("rev-parse", "--verify", f"{added}^").decode().strip()
     try:
         return _git(*NEWEST_TAG).decode().strip()
     except RuntimeError:
@@ -26,11 +32,12 @@ def commit() -> str:
         return _git("rev-parse", "--verify", f"{newest}^").decode().strip()
 
 
-def check_out(folder: Path) -> Path:
+def check_out(folder: Path, migration: str = "") -> Path:
     """Write the files of the release before this one into a folder beside others; return it."""
-    tree = folder / commit()[:12]
+    name = commit(migration)
+    tree = folder / name[:12]
     if not tree.exists():
-        with tarfile.open(fileobj=io.BytesIO(_git("archive", commit()))) as archive:
+        with tarfile.open(fileobj=io.BytesIO(_git("archive", name))) as archive:
             archive.extractall(folders.make(tree, folders.PASSABLE), filter="data")
     return tree
 
