@@ -189,7 +189,7 @@ CANCELLED = StepUpdate(
 )
 
 # Of a task that is being undone, what may have been done is found out: error → pending, and so what was just
-# `refused`: the supervisor does not count it as a failure; others stay.
+# `refused`, as the supervisor would count that as a failure; others stay.
 SETTLED = StepUpdate(
     """probing_outcome = true, alert_id = NULL, run_after = NULL, resolve_by = NULL, turn = r.turn,
     isolated = s.isolated AND r.state <> 'error',

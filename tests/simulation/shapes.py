@@ -151,7 +151,8 @@ def draw(rng: Random, of_flows: Random) -> tuple[Workflow, dict[str, Rules]]:
 def _with_flow(step: Step, earlier: dict[str, Step], rng: Random) -> Step:
     """Return a step that may be skipped, by a condition, a refusal, or both."""
     if rng.random() < 0.3:
-        refused = rng.choice(({"*": PASS}, {"refused": PASS, "*": "error"}, {"refused": "undo"}))
+        each = {"*": PASS, "compute_failed": PASS}
+        refused = rng.choice((each, {"refused": PASS, "*": "error"}, {"refused": "undo"}))
         step = replace(step, refused=refused)
     if step.agent and rng.random() < 0.5:
         step = replace(step, ends_within=rng.uniform(5.0, 40.0), late=rng.choice(("error", "undo")))

@@ -176,7 +176,7 @@ class Store:
         outcome, made = Outcome.REJECTED, {}
         if not fails:
             outcome, made = Outcome.DONE, compute(dict(view.request))
-        row.code = "refused" if fails else ""
+        row.code = "compute_failed" if fails else ""
         after = after_reply(view, outcome, made, undoing=task.undoing, code=row.code)
         self.accept(row, after, view.attempt)
         self.finish(task)

@@ -75,7 +75,7 @@ def test_seed_replays_exactly(broken):
     ],
 )
 def test_run_fails_without_a_guard(guards, problem):
-    problems = (run(seed, broken=frozenset(guards.split())) for seed in range(1500))
+    problems = (run(seed, broken=frozenset(guards.split())) for seed in range(2000))
     assert any(problem in wrong for wrong in problems if wrong)
 
 

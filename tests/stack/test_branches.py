@@ -1,4 +1,4 @@
-"""A workflow that branches, on a running stack: what is skipped stays undone, under all failures."""
+"""A workflow that branches, on a running stack: what is skipped stays undone, also amid faults."""
 
 from collections import Counter
 
@@ -63,7 +63,7 @@ def expected(stack, undone=()):
     return keys
 
 
-def test_what_is_skipped_stays_undone_under_each_failure(stack):
+def test_what_is_skipped_stays_undone_amid_faults(stack):
     stack.python("drill.operator", "hold", "carrier")
     stack.python("tests.stack.branching.place", *PLACES * EACH)
     wait_for(

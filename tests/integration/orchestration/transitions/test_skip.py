@@ -190,7 +190,7 @@ class TestCondition:
 
 
 class TestRestored:
-    def test_step_in_doubt_after_a_restore_is_done_again_without_its_condition(self, shop, declare):
+    def test_step_in_doubt_after_a_restore_is_done_again_though_not_needed(self, shop, declare):
         declare(Workflow(name="two", steps=[
             call("a"), call("b", "bank", after=["a"], when=result("a", "wanted_too")),
         ]))  # fmt: skip
@@ -217,9 +217,9 @@ class TestFirstSteps:
         shop.go()
         assert again.steps == {"pay": "processed", "wrap": "processed"}
 
-    def test_task_that_needs_no_step_has_ended_at_once(self, declare, shop, monkeypatch):
-        statuses = []
-        monkeypatch.setitem(registry.receivers, "hotel", statuses.extend)
+    def test_task_without_a_step_that_is_needed_has_ended_at_once(self, declare, shop, monkeypatch):
+        heard = []
+        monkeypatch.setitem(registry.receivers, "hotel", heard.extend)
         declare(Workflow(name="nothing", steps=[
             call("a", when=field("go")), call("b", after=["a"], when=done("a")),
         ]))  # fmt: skip
@@ -227,7 +227,7 @@ class TestFirstSteps:
         shop.go()
         assert (order.state, set(order.steps.values())) == ("processed", {"skipped"})
         assert Task.objects.get(reference=order.reference).ended_at is not None
-        assert [status.kind.value for status in statuses] == ["received", "completed"]
+        assert [status.kind.value for status in heard] == ["received", "completed"]
         assert not StatusMessage.objects.filter(refused_at__isnull=False).exists()
 
     def test_input_without_the_field_of_a_condition_is_refused(self, declare, shop):
@@ -287,9 +287,7 @@ class TestRefusal:
         ("follows", "state"),
         [("error", "error"), ("wait", "error"), ("undo", "undone"), ("pass", "processed")],
     )
-    def test_what_follows_is_declared_by_code_before_the_policy(
-        self, declare, shop, follows, state
-    ):
+    def test_what_follows_is_by_code_before_the_policy(self, declare, shop, follows, state):
         shop.policy(
             "carrier", on_rejection="error" if follows == "undo" else "undo", resolve_within=60.0
         )
@@ -308,9 +306,9 @@ class TestRefusal:
         shop.script("carrier.book", outcomes.rejected("x"), outcomes.rejected("fraud"))
         passed_over = shop.submit("any")
         shop.go()
-        failed = shop.submit("any")
+        fraud = shop.submit("any")
         shop.go()
-        assert (passed_over.state, failed.state) == ("processed", "error")
+        assert (passed_over.state, fraud.state) == ("processed", "error")
 
     def test_computed_step_may_be_passed_over(self, declare, shop):
         declare(Workflow(name="sums", steps=[

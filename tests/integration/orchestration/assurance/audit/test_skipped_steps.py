@@ -162,7 +162,7 @@ def test_step_that_was_sent_before_what_it_comes_after_was_skipped_is_found(rows
     entries = rows.ledger["shipping"]
     rows.ledger["shipping"] = [entry for entry in entries if entry.reference != order]
     assert blamed(rows) == set()
-    # ended 2 s later, though what comes after it had been sent: only their order shows that
+    # ended 2 s later, though what comes after it had been sent: only by their order is it seen
     change_attempt(order, "ended_at = a.ended_at + interval '2 s'", shipped)
     change(order, "ended_at = s.ended_at + interval '2 s'", shipped)
     assert blamed(rows) == set()
