@@ -36,8 +36,8 @@ class Step:
     `when` is a template of a condition: where it is false, empty, 0 or null as the step's time comes, the
     step is skipped, and what comes after it goes on. A template that takes the result of a step which may
     be skipped names a default, or other steps by `first`. `refused` says by the code of a refusal ("*": any
-    other, except of mistakes in code) what follows, before `on_rejection` does: "pass" skips the step, "error",
-    "wait" and "undo" are those of `on_rejection`. After `passed(step, code)` another step may do instead.
+    other, except of mistakes in code) what follows, before `on_rejection` does: "pass" skips the step,
+    "error", "wait" and "undo" are those of `on_rejection`. After `passed(step, code)` another step may do instead.
 
     `policy` gives first values to the thresholds that the step has for itself; the others are its agent's.
     Admins change them later.

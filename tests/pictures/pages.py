@@ -226,6 +226,7 @@ OPS = (
     Shown(name="ops-missing", path="/ops/nothing/", refused=True),
     Shown(name="ops-form-address", path="/ops/operations/new/", refused=True),
     Shown(name="ops-workflows", url="ops:workflows", path="/ops/workflows/", docs="1280-dark"),
+    Shown(name="ops-decisions", url="ops:decisions", path="/ops/decisions/"),
 )  # fmt: skip
 
 VIEWER = (
@@ -266,6 +267,7 @@ ACTS = {
     "ops:operation_approve", "ops:operation_pause", "ops:operation_resume", "ops:operation_abort",
     "ops:incident_acknowledge", "ops:incident_assign", "ops:incident_note", "ops:incident_mute",
     "ops:incident_unmute", "ops:incident_resolve", "ops:started", "ops:export",
+    "ops:record",
 }  # fmt: skip
 PARTS = {
     "shop:order_status",
