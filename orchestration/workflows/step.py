@@ -37,7 +37,8 @@ class Step:
     step is skipped, and what comes after it goes on. A template that takes the result of a step which may
     be skipped names a default, or other steps by `first`. `refused` says by the code of a refusal ("*": any
     other, except of mistakes in code) what follows, before `on_rejection` does: "pass" skips the step,
-    "error", "wait" and "undo" are those of `on_rejection`. After `passed(step, code)` another step may do instead.
+    "error", "wait" and "undo" are those of `on_rejection`. After `passed(step, code)` another step may do
+    it instead.
 
     `policy` gives first values to the thresholds that the step has for itself; the others are its agent's.
     Admins change them later.
