@@ -51,13 +51,8 @@ def step(name: str, agent: str, *after: str, **options: Any) -> Step:
     """Return a step that is undone by key."""
     known: dict[str, Any] = {"undo": "take_back", "undo_request": {"key": key(name)}}
     request = {"to": field("name"), **({"of": result(after[0], "id")} if after else {})}
-    return Step(
-        name=name,
-        agent=agent,
-        action="perform_it",
-        after=after,
-        **{"request": request, **(options or known)},
-    )
+    fields: dict[str, Any] = {"request": request, **(options or known)}
+    return Step(name=name, agent=agent, action="perform_it", after=after, **fields)
 
 
 def maybe(name: str, agent: str, *after: str, **flow: Any) -> Step:
