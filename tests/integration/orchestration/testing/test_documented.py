@@ -75,6 +75,7 @@ def page(monkeypatch):
         "test_a_full_flight_is_an_error_and_what_was_held_is_released",
         "test_detour_is_not_needed_where_the_direct_flight_has_a_seat",
         "test_detour_is_held_where_the_direct_flight_is_full",
+        "test_a_hold_that_the_airline_confirms_later",
     ],
 )
 def test_workflow_of_the_page(page, request, name):
