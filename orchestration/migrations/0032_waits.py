@@ -22,7 +22,8 @@ STEP_MOVES = {
     "skipped": [],
     "cancelled": ["pending"],
 }
-# By the pattern, what is awaited is Processing with a CompleteBy.
+# By the pattern, what is awaited is Processing with a CompleteBy. Without an outer join rows can be locked,
+# as the admin does.
 STATE_STORE = """
 CREATE OR REPLACE VIEW orchestration_statestore AS
 SELECT s.id, t.reference AS order_id, t.workflow, s.name AS step, s.direction, s.agent,

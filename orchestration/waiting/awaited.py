@@ -6,6 +6,8 @@ from typing import Any
 from ..models import Step, Wait
 from ..states import StepState
 
+COMPUTED = "local (no agent)"  # instead of an agent's action
+
 
 def waits_of(steps: Iterable[Step]) -> dict[int, Wait]:
     """Return what awaiting steps wait for, by step; no query if none awaits anything."""
@@ -36,3 +38,11 @@ def awaited(step: Any) -> str:
     if kind == "signal":
         return f"the signal {name}"
     return f"the result from {step.agent}" if step.agent else "its result"
+
+
+def performer(step: Any) -> str:
+    """Return what performs a step: an agent's action, a person, a signal, or a scheduler by itself."""
+    kind, name = source(step)
+    if kind:
+        return f"{kind} {name}"
+    return f"{step.agent}.{step.action}" if step.agent else COMPUTED

@@ -194,9 +194,10 @@ class Step(Schema):
     name: Annotated[str, Field(examples=["authorize_payment"])]
     direction: Literal["do", "undo"]
     state: Annotated[
-        Literal["waiting", "pending", "processing", "processed", "error", "skipped", "cancelled"],
-        Field(description="Staff or the customer resolve an error; a skipped step is not needed."),
-    ]
+        Literal["waiting", "pending", "processing", "awaiting", "processed", "error", "skipped", "cancelled"],
+        Field(description="Staff or the customer resolve an error; a skipped step is not needed; what is "
+              "awaiting ends later."),
+    ]  # fmt: skip
     ended_at: datetime | None
 
 

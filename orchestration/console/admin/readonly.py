@@ -73,4 +73,4 @@ class LiveStateFilter(DeclaredFilter):
 
     def declared(self) -> Sequence[str]:
         """Return the states."""
-        return [StepState.ERROR.value, StepState.PROCESSING.value]
+        return [StepState.ERROR.value, StepState.PROCESSING.value, StepState.AWAITING.value]

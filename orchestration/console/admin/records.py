@@ -42,6 +42,7 @@ from ...models import (
     TaskRequest,
     TaskRollUp,
     UndoRequest,
+    Wait,
     Worker,
 )
 from .columns import called, overdue, task_called
@@ -108,6 +109,11 @@ show(Event, "at", "kind", "task_id", "step_id", "attempt", "actor", "reason")
 show(
     Hold, "target", "cause", "reason", "actor", "since", "until", "released_by",
     list_filter=("scope", "cause", empty("until")),
+)  # fmt: skip
+show(
+    Wait, "step_id", "task_id", "agent", "external_id", "person", "signal", "awaited_at", "ends_by",
+    "look_at", "looks", "reminded", ordering=("-id",),
+    search_fields=("external_id__startswith",), show_full_result_count=False,
 )  # fmt: skip
 show(
     UndoRequest, "step", "task", "requested_at", "requested_by", "reason",

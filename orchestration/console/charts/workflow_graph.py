@@ -117,7 +117,8 @@ def _kind(node: StepShape) -> str:
         return "error"
     if node.hold is not None:
         return "held"
-    busy = node.counts.pending or node.counts.processing or node.counts.undoing
+    at_work = node.counts.pending or node.counts.processing or node.counts.awaiting
+    busy = at_work or node.counts.undoing
     return "busy" if busy else ""
 
 
@@ -144,6 +145,7 @@ def _counts(node: StepShape) -> str:
         for count, word in (
             (node.counts.error, "in error"),
             (node.counts.processing, "at work"),
+            (node.counts.awaiting, "awaiting"),
             (node.counts.pending, "waiting"),
             (node.counts.undoing, "undoing"),
         )

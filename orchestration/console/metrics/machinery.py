@@ -12,13 +12,14 @@ from ...models.alert import Severity
 from ...states import GateState
 from ...waiting.wait_reasons import waiting_because
 from ..queries.agents import agents_page
-from ..queries.counters import counts, open_alerts
+from ..queries.counters import awaited, counts, open_alerts
 from ..queries.system import System
 from ..queries.trends import trends
 from .families import gauge
 
 CAPPED = "counted to 1,000, which 1,001 stands for"
 PAST = "in the last hour"
+MOST_WAITS = 10_000
 
 
 def metrics(now: System) -> Iterator[Metric]:
@@ -26,6 +27,7 @@ def metrics(now: System) -> Iterator[Metric]:
     yield from _machinery(now)
     yield from _backlogs(now)
     yield from _tasks()
+    yield from _awaited()
     yield from _agents()
     yield from _hour(now.now)
 
@@ -92,6 +94,19 @@ def _tasks() -> Iterator[Metric]:
     yield gauge(
         "tasks", f"Tasks (retrying: steps) that are so now, {CAPPED}", ["condition"],
         of=[([condition], count) for condition, count in by_condition.items()],
+    )  # fmt: skip
+
+
+def _awaited() -> Iterator[Metric]:
+    waiting = awaited(MOST_WAITS)
+    first = f"of the {MOST_WAITS:,} that are due first"
+    yield gauge(
+        "awaiting", f"Steps that await a result, {first}", ["workflow", "step"],
+        of=[([*key], count) for key, (count, _) in waiting.items()],
+    )  # fmt: skip
+    yield gauge(
+        "awaiting_late", "Of these, those past the end of their wait", ["workflow", "step"],
+        of=[([*key], late) for key, (_, late) in waiting.items()],
     )  # fmt: skip
 
 

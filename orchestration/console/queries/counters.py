@@ -34,6 +34,16 @@ SELECT
 """
 
 
+# Those that are due first, along wait_due; so what is late is counted in any case.
+AWAITED = """
+SELECT t.workflow, s.name, count(*), count(*) FILTER (WHERE w.ends_by < (SELECT clock_timestamp()))
+FROM (SELECT step_id, ends_by FROM orchestration_wait WHERE due_at IS NOT NULL
+    ORDER BY due_at LIMIT %(most)s) AS w
+JOIN orchestration_step s ON s.id = w.step_id JOIN orchestration_task t ON t.id = s.task_id
+GROUP BY t.workflow, s.name ORDER BY 1, 2
+"""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Counts:
     """How many tasks or steps are in trouble, each no further than the cap."""
@@ -59,6 +69,12 @@ def counts(cap: int) -> Counts:
     return Counts(
         errors=errors, retrying=retrying, overdue=overdue, undoing=undoing, under_way=under_way
     )
+
+
+def awaited(most: int) -> dict[tuple[str, str], tuple[int, int]]:
+    """Return how many steps await a result and how many of them are late, by workflow and step."""
+    rows = sql.run(AWAITED, {"most": most})
+    return {(workflow, step): (count, late) for workflow, step, count, late in rows}
 
 
 def open_alerts() -> dict[str, int]:

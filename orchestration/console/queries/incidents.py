@@ -31,7 +31,7 @@ RETRIED = """
 SELECT count(*) FILTER (WHERE s.process_state IN ('processed', 'skipped')),
     count(*) FILTER (WHERE s.process_state = 'error' AND s.incident_id = %(incident)s),
     count(*) FILTER (WHERE s.process_state = 'error' AND s.incident_id <> %(incident)s),
-    count(*) FILTER (WHERE s.process_state IN ('waiting', 'pending', 'processing')),
+    count(*) FILTER (WHERE s.process_state IN ('waiting', 'pending', 'processing', 'awaiting')),
     count(*) FILTER (WHERE s.process_state = 'cancelled')
 FROM (SELECT step_id FROM orchestration_incidenthit
     WHERE incident_id = %(incident)s AND retried_at IS NOT NULL

@@ -152,6 +152,8 @@ def _in_trouble(trouble: str, at: Path, *, alone: bool = False) -> Q:
         case "overdue":
             live = {f"{at.fields}overdue": True, f"{at.fields}state__in": LIVE_TASK_STATES}
             return Q(**live)
+        case "awaiting":
+            steps = Step.objects.filter(process_state=StepState.AWAITING)
         case "retrying":
             steps = steps.filter(run_after__isnull=False, attempt__gt=0)
         case "held":
@@ -202,7 +204,8 @@ def arms_of(filters: Filters) -> list[Q]:
     if filters.incident:
         return [failed & Q(incident=filters.incident)]
     # of a task in error it is a step in error that says where it stands, and of no other task
-    at_work = [Q(process_state=StepState.PROCESSING), Q(process_state=StepState.PENDING)]
+    states = (StepState.PROCESSING, StepState.PENDING, StepState.AWAITING)
+    at_work = [Q(process_state=state) for state in states]
     match filters.state:
         case TaskState.ERROR:
             return [failed]
@@ -211,4 +214,4 @@ def arms_of(filters: Filters) -> list[Q]:
         case "":
             # an overdue task has not ended: none of its steps is in error
             return at_work if "overdue" in filters.troubles else [failed, *at_work]
-    return [at_work[0] | at_work[1]]
+    return [at_work[0] | at_work[1] | at_work[2]]

@@ -13,8 +13,10 @@ from ...decisions.recovery import Thresholds
 from ...models import Hold, Policy
 from ...models.hold import Scope
 from ...states import StepState
+from ...transitions.waits import DEFAULT_S
 from ...workflows.step import Step
 from ...workflows.workflow import Workflow
+from ..durations import format_duration
 
 MOST = 2_000  # steps of each state that are counted one by one
 
@@ -28,6 +30,9 @@ SELECT t.workflow, s.name, s.direction, s.process_state, count(*) FROM (
     UNION ALL
     (SELECT task_id, name, direction, process_state FROM orchestration_step
         WHERE process_state = 'processing' LIMIT %(limit)s)
+    UNION ALL
+    (SELECT task_id, name, direction, process_state FROM orchestration_step
+        WHERE process_state = 'awaiting' LIMIT %(limit)s)
 ) AS s JOIN orchestration_task t ON t.id = s.task_id
 GROUP BY t.workflow, s.name, s.direction, s.process_state
 UNION ALL
@@ -46,6 +51,7 @@ class StepCounts:
 
     pending: int = 0
     processing: int = 0
+    awaiting: int = 0
     error: int = 0
     undoing: int = 0
 
@@ -73,6 +79,17 @@ class StepShape:
     def refusals(self) -> str:
         """Return what follows its refusals, in words, as far as its workflow says it."""
         return flow_words.refusals(self.step.flow)
+
+    @property
+    def ends(self) -> str:
+        """Return by when its result has to come that comes later, and what follows; empty if it has none."""
+        within, awaited = self.step.ends_within, self.step.is_awaited
+        if within is None and not awaited:
+            return ""
+        seconds = DEFAULT_S if within is None else within
+        known = isinstance(seconds, int | float)
+        time = f"within {format_duration(float(seconds))}" if known else "by a time of the input"
+        return f"ends {time}, or else: {self.step.late}"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,7 +18,7 @@ from ...models import AttemptEvidence
 from ...payloads.money import format_money
 from ...people import redaction
 from ...people.redaction import Redactor, answer_text
-from ...waiting.awaited import source
+from ...waiting.awaited import performer
 from .. import alert_links
 from ..cause_links import affected_address, cause_address
 from ..differences import differences, facts
@@ -29,12 +29,11 @@ from ..queries.overview import AlertView
 from ..request_words import request_words
 
 register = template.Library()
-for each in (affected_address, cause_address, differences, facts, request_words):
+for each in (affected_address, cause_address, differences, facts, performer, request_words):
     register.filter(each)
 
 SHELL = "ops.shell"  # where a request keeps what every page shows
 NOTHING = "\N{EN DASH}"
-COMPUTED = "local (no agent)"  # instead of an agent's action
 
 
 @register.filter
@@ -58,15 +57,6 @@ def _time(value: datetime, kind: str, words: str) -> SafeString:
         kind,
         words,
     )
-
-
-@register.filter
-def performer(step: Any) -> str:
-    """Write what performs a step: an action of an agent, a person, a signal, or a scheduler by itself."""
-    kind, name = source(step)
-    if kind:
-        return f"{kind} {name}"
-    return f"{step.agent}.{step.action}" if step.agent else COMPUTED
 
 
 @register.simple_tag(takes_context=True)

@@ -8,6 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from django.core.management.base import BaseCommand, CommandError
+from django.db.models import F
 
 from orchestration import registry
 from orchestration.agents import payload_schemas
@@ -37,6 +38,8 @@ examples:
   manage.py tasks resubmit 4711 --reason "other card" --request '{"to": "…", …}'
   manage.py tasks resubmit 4711 --reason "the service found nothing" --nothing-done
   manage.py tasks done 4711 --reason "refunded by phone" --result '{"id": "re_1"}'
+  manage.py tasks complete greet/42 review --result '{"ok": true}' --reason "they called"
+  manage.py tasks complete greet/42 review --refused unclear --reason "no answer"
   manage.py tasks hold --agent hotels --reason "they move house"
   manage.py tasks release 12 --reason "they have moved"
   manage.py tasks prioritize 0199… --priority 5 --reason "they called"
@@ -45,6 +48,7 @@ examples:
 """
 
 A_TASK = "its id, or workflow/reference"
+OF_WAIT = {"awaited_until": F("wait__ends_by"), "external_id": F("wait__external_id")}
 LOOK = 0.05  # seconds between two looks
 
 
@@ -67,6 +71,19 @@ def _with_words(step: dict[str, Any]) -> dict[str, Any]:
     if step["process_state"] == StepState.SKIPPED:
         words["skipped"] = flow_words.why_skipped(flow, step["outcome"], step["error_code"])
     return step | {name: text for name, text in words.items() if text}
+
+
+def _completing(acts: Any) -> ArgumentParser:
+    """Declare the recording of a result."""
+    ended: ArgumentParser = acts.add_parser(
+        "complete", help="record the result of a step that awaits it"
+    )
+    ended.add_argument("task", type=task_id, help=A_TASK)
+    ended.add_argument("step", help="its name")
+    how = ended.add_mutually_exclusive_group(required=True)
+    how.add_argument("--result", type=payload_schemas.parse, help="as JSON")
+    how.add_argument("--refused", default="", metavar="CODE", help="it was refused")
+    return ended
 
 
 class Command(BaseCommand):
@@ -99,6 +116,7 @@ class Command(BaseCommand):
         done.add_argument("--result", type=payload_schemas.parse, required=True, help="as JSON")
         for step in (again, done):
             step.add_argument("step", type=int, help="the step's number, as `show` gives it")
+        ended = _completing(acts)
         held = acts.add_parser("hold", help="hold a task, a step, an agent, or everything")
         held.add_argument("--task", type=task_id, help=A_TASK)
         held.add_argument("--agent", default="")
@@ -118,7 +136,7 @@ class Command(BaseCommand):
         settled = acts.add_parser("settle", help="close the alert of an effect that showed late")
         settled.add_argument("alert", type=int, help="its number, as `alerts` gives it")
         acts.add_parser("alerts", help="the open alerts")
-        for act in (undoing, again, done, held, released, preferred, probed, settled):
+        for act in (undoing, again, done, ended, held, released, preferred, probed, settled):
             act.add_argument("--reason", required=True, help="kept in the history")
             act.add_argument("--actor", default=getpass.getuser(), help="who you are")
 
@@ -143,7 +161,8 @@ class Command(BaseCommand):
             *("done_by", "flow"),
         )
         steps = Step.objects.filter(task=task).order_by("id")
-        return {**row, "steps": [_with_words(step) for step in steps.values(*columns)]}
+        rows = steps.values(*columns, **OF_WAIT)
+        return {**row, "steps": [_with_words(step) for step in rows]}
 
     def _wait(self, workflow: str, reference: str, *, seconds: float, **_: Any) -> Any:
         """Return the state of a task once it has ended or stopped in error."""
@@ -198,6 +217,19 @@ class Command(BaseCommand):
             actor=Person(name=actor), reason=reason, result=result,
         )  # fmt: skip
         return self._answer(answer, "marked as done")
+
+    def _complete(
+        self, task: UUID, step: str, *, actor: str, reason: str, result: Any, refused: str, **_: Any
+    ) -> Any:
+        steps = Step.objects.select_related("task").filter(task=task, name=step)
+        row = steps.filter(process_state=StepState.AWAITING).first()
+        if row is None:
+            return Refusal.REPORTED if steps.exists() else Refusal.NO_SUCH_STEP
+        answer = self._valid(
+            single.record_result, row, attempt=row.attempt, actor=Person(name=actor),
+            reason=reason, result=result, refused=refused,
+        )  # fmt: skip
+        return self._answer(answer, "recorded")
 
     def _hold(
         self, *, actor: str, reason: str, task: UUID | None, agent: str, step: str,

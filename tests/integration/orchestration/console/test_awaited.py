@@ -1,14 +1,20 @@
 """Steps whose results come later: on the page of their task, and how a person records one."""
 
+import json
+from datetime import timedelta
+from io import StringIO
 from uuid import uuid4
 
 import pytest
+from django.core.management import CommandError, call_command
 from django.urls import reverse
 
 from orchestration import api, registry
 from orchestration.agents.actions import action
 from orchestration.agents.http import HttpAgent
-from orchestration.models import Alert, Event, Operation, Task
+from orchestration.console.metrics.machinery import _awaited
+from orchestration.console.queries.counters import awaited
+from orchestration.models import Alert, Event, Operation, Task, Wait
 from orchestration.operations import lifecycle
 from orchestration.people.person import Person
 from orchestration.testing import outcomes
@@ -243,3 +249,76 @@ class TestMoney:
         run.wait(60)
         assert greeting.result("hello") == {"id": "2"}
         assert operation.item_set.get().state == "skipped"
+
+
+class TestElsewhere:
+    @pytest.mark.parametrize(
+        "query", ["is:awaiting", "step:review", "state:processing step:review"]
+    )
+    def test_searches_find_it(self, review, query):
+        other = f"{query} -is:awaiting"
+        assert review.reference in able().get(reverse("ops:tasks"), {"q": query}).text
+        assert "data-open" not in able(name="bea").get(reverse("ops:tasks"), {"q": other}).text
+
+    def test_metrics_count_what_is_late(self, run, review):
+        assert awaited(10) == {("w", "review"): (1, 0)}
+        Wait.objects.update(ends_by=run.clock.now)
+        run.clock.move_to(run.clock.now + timedelta(seconds=1))
+        assert awaited(10) == {("w", "review"): (1, 1)}
+        names = {metric.name: metric for metric in _awaited()}
+        assert [sample.value for sample in names["sas_awaiting_late"].samples] == [1]
+
+    def test_page_of_workflows_shows_it(self, review):
+        shown = page(able().get(reverse("ops:workflows"))).only("#workflow-w")
+        row = shown.only('[data-step="review"]')
+        assert row.only("[data-ends]").text == "ends within 1 h, or else: error"
+        assert [cell.text for cell in row.all(".num")] == ["0", "0", "1", "0", "0"]
+        assert shown.only("g").only("rect")["rx"] == "26"
+        assert "person fraud" in shown.only("g").text
+
+    def test_state_store_has_it_as_processing(self, review):
+        admin = browser(person("root", is_superuser=True, is_staff=True))
+        address = reverse("admin:orchestration_statestore_changelist")
+        assert review.reference in admin.get(address, {"process_state": "Processing"}).text
+        assert review.reference not in admin.get(address, {"process_state": "Pending"}).text
+        waits = admin.get(reverse("admin:orchestration_wait_changelist"))
+        assert "fraud" in waits.text
+
+
+def tasks(*arguments):
+    out = StringIO()
+    call_command("tasks", *arguments, stdout=out)
+    return json.loads(out.getvalue())
+
+
+class TestCommand:
+    def test_complete_with_a_result(self, review):
+        name = f"w/{review.reference}"
+        (step,) = tasks("show", name)["steps"]
+        assert (step["process_state"], bool(step["awaited_until"])) == ("awaiting", True)
+        done = tasks("complete", name, "review", "--result", '{"ok": true}', "--reason", "agreed")
+        assert done == {"done": "recorded"}
+        assert review.state == "processed"
+
+    def test_complete_with_a_refusal(self, review):
+        tasks(
+            "complete", f"w/{review.reference}", "review", "--refused", "unclear", "--reason", "x"
+        )
+        assert review.steps == {"review": "skipped"}
+
+    @pytest.mark.parametrize(
+        ("step", "result", "problem"),
+        [
+            ("review", '{"ok": 1}', "ok"),
+            ("pay", "{}", "the step does not exist"),
+        ],
+    )
+    def test_complete_refuses(self, review, step, result, problem):
+        with pytest.raises(CommandError, match=problem):
+            tasks("complete", f"w/{review.reference}", step, "--result", result, "--reason", "x")
+
+    def test_complete_after_the_end(self, run, review):
+        run.complete(review, "review", {"ok": True})
+        run.go()
+        with pytest.raises(CommandError, match="has been reported"):
+            tasks("complete", f"w/{review.reference}", "review", "--refused", "x", "--reason", "x")

@@ -11,7 +11,7 @@ from tests.support.page import page, query_count
 
 pytestmark = pytest.mark.django_db
 ADDRESS = "/ops/workflows/"
-STEP, AFTER, ACTION, POLICY, PENDING, PROCESSING, ERROR, UNDOING, ACTS = range(9)  # columns
+STEP, AFTER, ACTION, POLICY, PENDING, PROCESSING, _AWAITING, ERROR, UNDOING, ACTS = range(10)
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def test_workflows_are_drawn_with_counts_by_step(client):
     assert drawing.texts(".name") == ["hello", "again"]
     assert drawing.only("g.error").only(".counts").text == "1 in error, 1 at work …"
     hello = cells(client, "hello")
-    assert hello[PENDING : UNDOING + 1] == ["2", "1", "1", "0"]
+    assert hello[PENDING : UNDOING + 1] == ["2", "1", "0", "1", "0"]
     assert "10 s, up to 2 calls. After 5 failed attempts: error." in hello[POLICY]
     again = cells(client, "again")
     assert again[AFTER] == "hello"

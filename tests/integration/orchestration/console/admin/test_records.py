@@ -39,6 +39,7 @@ from orchestration.models import (
     Submission,
     Task,
     UndoRequest,
+    Wait,
 )
 from orchestration.models.fields import DatabaseNow
 from orchestration.models.inbox import DeadLetter, StatusMessage
@@ -48,7 +49,7 @@ from tests.support.operators import press
 from tests.support.page import page
 
 pytestmark = pytest.mark.django_db
-RECORDS = ["task", "step", "statestore", "attempt", "attemptevidence", "event", "alert",
+RECORDS = ["task", "step", "wait", "statestore", "attempt", "attemptevidence", "event", "alert",
            "notification", "submission", "statusmessage", "gate", "hold", "worker", "lease",
            "clockjump", "jumpedtime", "auditrun", "incident",
            "incidenthit", "incidenthour", "incidenttally", "operation", "operationitem", "savedview",
@@ -86,6 +87,7 @@ def _some_of_each(client):
     IncidentTally.objects.create(incident=cause, failures=1)
     IncidentHour.objects.create(incident=cause, hour=step.ended_at, failures=1)
     SavedView.objects.create(owner=User.objects.get(username="ada"), name="mine")
+    Wait.objects.create(step=step, task=task, person="fraud")
     UndoRequest.objects.create(step=step, task=task, unmended=True, requested_by="s", reason="r")
     api.request_undo("greet", "t-1", actor="ann", reason="no", id=uuid4())
     heartbeat.report("scheduler")
