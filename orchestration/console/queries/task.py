@@ -15,6 +15,7 @@ from ...payloads.keys import step_key
 from ...states import FINAL_TASK_STATES, Outcome, StepState
 from ...waiting import next_step
 from ...waiting.agent_facts import agents, queued
+from ...waiting.agent_view import AgentView
 from ...waiting.awaited import waits_of
 from ...waiting.holds import holds_on
 from .conflicts import late_effects
@@ -118,7 +119,7 @@ class TaskDetail:
     events: Sequence[Event]
     cut: bool
     hold: Hold | None
-    agents: Mapping[str, next_step.AgentView]
+    agents: Mapping[str, AgentView]
     late_effects: Sequence[Alert] = ()
     started: Event | None = None  # by hand
 

@@ -14,7 +14,6 @@ from orchestration import registry
 from orchestration.agents import payload_schemas
 from orchestration.alerting import alerts
 from orchestration.applications.task_status import progress, set_aside
-from orchestration.decisions import flow_words
 from orchestration.decisions.fairness import PRIORITIES
 from orchestration.decisions.progress import Refusal
 from orchestration.messaging import queues
@@ -62,15 +61,6 @@ def task_id(text: str) -> UUID:
     if task is None:
         raise ArgumentTypeError(f"{text!r} is neither a task's id nor workflow/reference of one")
     return task.id
-
-
-def _with_words(step: dict[str, Any]) -> dict[str, Any]:
-    """Return a step with words for its condition, its refusals, and why it was skipped."""
-    flow = flow_words.stored(step.pop("flow"))
-    words = {"needed_if": flow_words.condition(flow), "if_refused": flow_words.refusals(flow)}
-    if step["process_state"] == StepState.SKIPPED:
-        words["skipped"] = flow_words.why_skipped(flow, step["outcome"], step["error_code"])
-    return step | {name: text for name, text in words.items() if text}
 
 
 def _completing(acts: Any) -> ArgumentParser:
@@ -162,7 +152,7 @@ class Command(BaseCommand):
         )
         steps = Step.objects.filter(task=task).order_by("id")
         rows = steps.values(*columns, **OF_WAIT)
-        return {**row, "steps": [_with_words(step) for step in rows]}
+        return {**row, "steps": [with_words(step) for step in rows]}
 
     def _wait(self, workflow: str, reference: str, *, seconds: float, **_: Any) -> Any:
         """Return the state of a task once it has ended or stopped in error."""
