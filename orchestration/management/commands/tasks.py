@@ -16,6 +16,7 @@ from orchestration.alerting import alerts
 from orchestration.applications.task_status import progress, set_aside
 from orchestration.decisions.fairness import PRIORITIES
 from orchestration.decisions.progress import Refusal
+from orchestration.management.step_words import with_words
 from orchestration.messaging import queues
 from orchestration.models import Alert, Hold, Operation, Step, Task
 from orchestration.operations import single, undo_preview
