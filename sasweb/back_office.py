@@ -33,6 +33,7 @@ GROUPS = {
         "orchestration.Task",
         "orchestration.Step",
         "orchestration.StateStore",
+        "orchestration.Wait",
         "orchestration.Attempt",
         "orchestration.AttemptEvidence",
         "orchestration.Event",

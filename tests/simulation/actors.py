@@ -164,8 +164,9 @@ class Schedulers:
             world.posted += 1
             world.after(1.0, self._again, report)
             return
-        if report.id in store.heard:
-            return
+        contradicts = report.id != report.of and report.of not in store.heard
+        if report.id in store.heard or contradicts:
+            return  # what contradicts comes after what is true
         store.heard.add(report.id)
         task = store.tasks[report.task]
         row = store.does(task)[report.step]

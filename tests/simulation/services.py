@@ -142,7 +142,7 @@ class Service:
             effects = [effect for effect in self.effects if effect.key == payload["key"]]
         else:
             effects = [effect for effect in self.effects if effect.id == payload["id"]]
-            accepted = self.promised.get(payload["id"])
+            accepted = self.promised.get(str(payload["id"]))
             require(bool(effects or accepted), f"undo of {payload['id']}, which there is not")
             if accepted:
                 self.closed.add(accepted)

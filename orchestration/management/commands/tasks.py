@@ -48,7 +48,7 @@ examples:
 """
 
 A_TASK = "its id, or workflow/reference"
-OF_WAIT = {"awaited_until": F("wait__ends_by"), "external_id": F("wait__external_id")}
+OF_WAIT = {"awaited_until": F("awaited__ends_by"), "external_id": F("awaited__external_id")}
 LOOK = 0.05  # seconds between two looks
 
 

@@ -10,7 +10,7 @@ from django.core.management import CommandError, call_command
 from django.db import ProgrammingError, connection, transaction
 
 from orchestration import api, registry, submission, task_requests
-from orchestration.applications import database_rights, submissions
+from orchestration.applications import database_rights, requests, submissions
 from orchestration.models import ApplicationRole, Event, Submission, Task, TaskRequest
 from tests.support.engine import new_task
 
@@ -96,7 +96,7 @@ def ask(**changed):
         "attempt": 0, "amendment": "{}", "note": None, "actor": "lead", "because": "no", "reply_to": "",
     } | changed  # fmt: skip
     with connection.cursor() as cursor:
-        cursor.execute(task_requests.POST, values)
+        cursor.execute(requests.POST, values)
 
 
 def post(**changed):

@@ -6,13 +6,13 @@ from django.test.utils import CaptureQueriesContext
 
 from orchestration import api, registry
 from orchestration.agents.errors import Rejected
+from orchestration.decisions.amendment import Amendment
 from orchestration.messaging.messages import Reply
 from orchestration.models import Alert, Event, Step, Task
 from orchestration.payloads.placeholders import done, field, first, key, not_, passed, result
 from orchestration.scheduler import run_once
 from orchestration.testing import outcomes
 from orchestration.testing.outcomes import Outcome
-from orchestration.transitions.amendments import Amendment
 from orchestration.transitions.holds import hold, release
 from orchestration.transitions.replies import record
 from orchestration.transitions.resubmit import resubmit
