@@ -70,7 +70,7 @@ def _end_waits(sweep: Sweep) -> None:
     """Remind of what is awaited, and decide what follows as it is late."""
 
     def handle(tasks: Collection[UUID]) -> int:
-        due, _ = end_waits(tasks, by=sweep.leadership.actor, now=sweep.now)
+        due = end_waits(tasks, by=sweep.leadership.actor, now=sweep.now)
         sweep.done["waits due"] += due
         return due
 

@@ -18,7 +18,7 @@ from . import clock_jump, moves, waits
 from .change import Change
 from .locked_task import lock
 from .rejections import Rejection, reject
-from .settle import Consequences, finish
+from .settle import finish
 
 NO_RESULT = "no result came in time"
 
@@ -48,17 +48,16 @@ def late_tasks(limit: int, excluded: Collection[UUID] = (), *, now: datetime) ->
 
 
 @transaction.atomic
-def end_waits(tasks: Collection[UUID], *, by: str, now: datetime) -> tuple[int, Consequences]:
-    """Remind of what is awaited in tasks, or decide what follows as it is late; return how much was due.
+def end_waits(tasks: Collection[UUID], *, by: str, now: datetime) -> int:
+    """Remind of what is awaited in tasks, or decide what follows as it is late; return for how many waits.
 
     Skips tasks that others have locked: the next sweep finds them.
     """
     changes = lock(tasks, wait=False)
-    due = list(_due(now).filter(task__in=changes).order_by("id"))
     late: list[tuple[Change, Wait]] = []
     asked: list[Wait] = []
     reminded: list[Wait] = []  # constraint wait_ends: they have both times
-    for wait in due:
+    for wait in _due(now).filter(task__in=changes).order_by("id"):
         change = changes[wait.task_id]
         step = change.steps[wait.step_id]
         if step.state != StepState.AWAITING:
@@ -77,7 +76,8 @@ def end_waits(tasks: Collection[UUID], *, by: str, now: datetime) -> tuple[int, 
     if asked:
         sql.run(ASK_LAST, {"ids": [wait.id for wait in asked]})
     _end(late, by=by)
-    return len(due), finish(changes.values(), by=by)
+    finish(changes.values(), by=by)
+    return len(reminded) + len(asked) + len(late)
 
 
 def _remind(reminded: Sequence[Wait], changes: dict[UUID, Change]) -> None:

@@ -12,10 +12,11 @@ from ..models.history import EventKind
 from ..states import Direction, Outcome, StepState
 from . import moves, waits
 from .change import Change
+from .handled import Handled
 from .late_effects import close_undone
 from .locked_task import lock
 from .rejections import Rejection, reject
-from .settle import Consequences, finish
+from .settle import finish
 from .waits import Report
 
 TO_COME = (StepState.WAITING, StepState.PENDING, StepState.PROCESSING, StepState.ERROR)
@@ -99,15 +100,19 @@ def reported_early(limit: int, excluded: Collection[UUID] = ()) -> list[UUID]:
 
 
 @transaction.atomic
-def apply_early(tasks: Collection[UUID]) -> Consequences:
-    """Record what was reported of steps before they awaited it, unless others have locked their tasks."""
+def apply_early(tasks: Collection[UUID]) -> Handled:
+    """Record what was reported of steps before they awaited it; skip tasks that others have locked."""
     changes = lock(tasks, wait=False)
     rows = Wait.objects.filter(task__in=changes, report__isnull=False, awaited_at__isnull=False)
+    early = list(rows)
     awaited = [
         (changes[wait.task_id], changes[wait.task_id].steps[wait.step_id], Report(**wait.report))
-        for wait in rows
+        for wait in early
         if wait.report and wait.report["of"] in {"", wait.external_id}
     ]
     apply([item for item in awaited if item[1].state == StepState.AWAITING])
     rows.update(report=None)  # what is left is of an earlier request
-    return finish({change.id: change for change, *_ in awaited}.values(), by="scheduler")
+    handled = {wait.task_id for wait in early}
+    done = Handled(handled=len(handled))
+    done.add(finish([changes[task] for task in handled], by="scheduler"))
+    return done

@@ -2,7 +2,6 @@
 
 from collections import defaultdict
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
 from functools import cache
 from uuid import UUID
 
@@ -16,19 +15,11 @@ from ..models import UndoRequest
 from ..states import StepState
 from . import moves
 from .change import Change, FinalFailure
+from .handled import Handled
 from .holds import held
 from .locked_task import lock
 from .settle import finish
 from .undo import begin
-
-
-@dataclass(kw_only=True)
-class Begun:
-    """How many requests were handled, and the agents and applications to wake."""
-
-    handled: int = 0
-    agents: set[str] = field(default_factory=set)
-    applications: set[str] = field(default_factory=set)
 
 
 def requested_tasks(limit: int, excluded: Collection[UUID] = ()) -> list[UUID]:
@@ -45,7 +36,7 @@ def _oldest() -> str:
 
 
 @transaction.atomic
-def begin_requested(tasks: Collection[UUID]) -> Begun:
+def begin_requested(tasks: Collection[UUID]) -> Handled:
     """Begin the requested undos of some tasks; skip tasks that other sessions have locked.
 
     Requests are read under the locks of their tasks: another scheduler may have handled them. If
@@ -62,11 +53,9 @@ def begin_requested(tasks: Collection[UUID]) -> Begun:
         _answer(changes[task], group, held_steps)
     UndoRequest.objects.filter(task__in=requests).delete()
     by = {task: group[0].requested_by for task, group in requests.items()}
-    done = Begun(handled=len(requests))
+    done = Handled(handled=len(requests))
     for actor in sorted(set(by.values())):
-        follows = finish([changes[task] for task in by if by[task] == actor], by=actor)
-        done.agents |= follows.agents
-        done.applications |= follows.applications
+        done.add(finish([changes[task] for task in by if by[task] == actor], by=actor))
     return done
 
 

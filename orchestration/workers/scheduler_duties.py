@@ -2,8 +2,6 @@
 
 import logging
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, field
-from typing import Protocol
 from uuid import UUID
 
 from .. import conf, registry
@@ -12,28 +10,14 @@ from ..database import batches
 from ..messaging import queues
 from ..tracing.subject import about_task
 from ..transitions import looks, reported, requested_undos
+from ..transitions.handled import Handled
 
 logger = logging.getLogger(__name__)
 
 
-class Follows(Protocol):
-    """What is to be woken after a change of tasks."""
-
-    @property
-    def agents(self) -> set[str]: ...  # noqa: D102 - whose backlog has grown
-    @property
-    def applications(self) -> set[str]: ...  # noqa: D102 - with new status messages
-
-
-@dataclass(kw_only=True)
-class _Done:
-    agents: set[str] = field(default_factory=set)
-    applications: set[str] = field(default_factory=set)
-
-
 def run() -> set[str]:
     """Do what is due; return the agents whose backlog has grown. What fails is retried with the next look."""
-    done = _Done()
+    done = Handled()
     _each(requested_undos.requested_tasks, requested_undos.begin_requested, done,
           "the undo of task %s cannot begin")  # fmt: skip
     _each(reported.reported_early, reported.apply_early, done,
@@ -49,17 +33,16 @@ def run() -> set[str]:
 
 def _each(
     find: Callable[[int, Collection[UUID]], list[UUID]],
-    deal: Callable[[Collection[UUID]], Follows],
-    done: _Done,
+    deal: Callable[[Collection[UUID]], Handled],
+    done: Handled,
     failure: str,
 ) -> None:
     """Deal with tasks in batches; one that fails never blocks the others."""
 
     def handle(tasks: Collection[UUID]) -> int:
-        follows = deal(tasks)
-        done.agents |= follows.agents
-        done.applications |= follows.applications
-        return len(tasks)
+        part = deal(tasks)
+        done.add(part)
+        return part.handled
 
     _, failing = batches.all_found(find, handle, conf.DUTY_BUDGET_S)
     for task, error in failing.items():

@@ -9,18 +9,31 @@ import pytest
 from django.db import Error, connection
 
 from drill.waiting import wait_for
-from orchestration import conf, registry, scheduler
+from orchestration import conf, registry, scheduler, supervisor
 from orchestration.cluster import leader_election
 from orchestration.cluster.leader_memory import Memory
 from orchestration.dead_letters import capture
 from orchestration.messaging import queues
-from orchestration.models import Alert, Attempt, DeadLetter, Incident, Lease, Policy, Step, Task
+from orchestration.models import (
+    Alert,
+    Attempt,
+    DeadLetter,
+    Incident,
+    Lease,
+    Policy,
+    Step,
+    Task,
+    Wait,
+)
 from orchestration.models.fields import DatabaseNow
 from orchestration.monitoring import monitors, sessions
 from orchestration.transitions import gates
 from orchestration.transitions.claim import claim
 from orchestration.transitions.replies import record
 from orchestration.transitions.undo import undo
+from orchestration.workers import scheduler_duties
+from orchestration.workflows.step import Step as Declared
+from orchestration.workflows.workflow import Workflow
 from tests.support.database import another
 from tests.support.engine import (
     claimed,
@@ -360,6 +373,29 @@ class TestSweep:
         with held("task", *names(tasks[:4])), soon():
             assert sweep(LEADER)["to undo"] == 2
         assert sweep(LEADER)["to undo"] == 4
+
+    def test_schedulers_begin_undos_past_those_that_are_locked(self):
+        tasks = [new_task() for _ in range(3)]
+        record([reply_to(request, "rejected") for request in claimed()])
+        Step.objects.filter(process_state="error").update(resolve_by=DatabaseNow())
+        assert supervisor.sweep(LEADER)["to undo"] == 3
+        with held("task", *names(tasks[:2])), soon():
+            assert scheduler_duties.run() == set()
+            assert {task.id for task in Task.objects.exclude(undo_at=None)} == {tasks[2].id}
+        scheduler_duties.run()
+        assert Task.objects.exclude(undo_at=None).count() == 3
+
+    def test_what_was_reported_early_is_recorded_past_those_that_are_locked(self, monkeypatch):
+        goods = Declared(name="goods", signal="goods")
+        monkeypatch.setitem(registry.workflows, "goods", Workflow(name="goods", steps=[goods]))
+        tasks = [new_task(workflow="goods", data={}) for _ in range(3)]
+        early = {"id": "1", "actor": "gate", "of": "", "outcome": "done", "result": {}}
+        Wait.objects.update(report=early)
+        with held("task", *names(tasks[:2])), soon():
+            scheduler_duties.run()
+            assert {task.id for task in Task.objects.filter(state="processed")} == {tasks[2].id}
+        scheduler_duties.run()
+        assert Task.objects.filter(state="processed").count() == 3
 
     @pytest.mark.parametrize("act", ["hold", "undo"])
     def test_an_operation_goes_on_past_locked_tasks(self, monkeypatch, act):
