@@ -180,7 +180,7 @@ def asked(client, **query) -> list[str]:
 
 
 def many() -> None:
-    """Have 5,000 tasks more, copies of one that is processed."""
+    """Have 5,000 tasks more, copies of one that is processed; and something is awaited by each step."""
     task = run_to_end_of(new_task())
     with connection.cursor() as cursor:
         cursor.execute(
@@ -192,10 +192,13 @@ def many() -> None:
                 'id', s.id + 1000 * row_number() OVER (), 'task_id', t.id))).*
             FROM orchestration_step s, orchestration_task t
             WHERE s.task_id = %(task)s AND t.reference LIKE 'many-%%';
+            INSERT INTO orchestration_wait
+                (step_id, task_id, agent, external_id, person, signal, looks, asked_last, reminded)
+            SELECT id, task_id, '', '', '', '', 0, false, 0 FROM orchestration_step;
             """,
             {"task": task.id},
         )
-    analyse("orchestration_task", "orchestration_step")
+    analyse("orchestration_task", "orchestration_step", "orchestration_wait")
 
 
 def run_to_end_of(task):
