@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from ..database import clock, prepared, sql
 from ..decisions.progress import StepView
 from ..decisions.readiness import value_of
+from ..payloads.moments import moment
 from ..payloads.placeholders import Unresolved
 from ..states import Outcome
 
@@ -104,16 +105,11 @@ def ends_by(step: StepView, steps: Collection[StepView], data: Mapping[str, Any]
     value = DEFAULT_S if within is None else value_of(within, steps, data)
     if isinstance(value, str):
         try:
-            moment = datetime.fromisoformat(value)
-        except ValueError:
-            raise Unresolved(f"the end of its wait, {value!r}, is not a time") from None
-        if moment.tzinfo is None:
-            raise Unresolved(f"the end of its wait, {value!r}, has no offset from UTC")
-        return Until(moment.astimezone(UTC), fixed=True)
+            return Until(moment(value), fixed=True)
+        except ValueError as error:
+            raise Unresolved(f"the end of its wait {error}") from None
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= LONGEST_S:
-        raise Unresolved(
-            f"the end of its wait, {value!r}, is neither a number of seconds nor a time"
-        )
+        raise Unresolved(f"the end of its wait {value!r} is neither a number of seconds nor a time")
     return Until.after(value)
 
 

@@ -8,17 +8,17 @@ an unknown step, a cycle or a result of a step that need not be done yet is foun
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import cached_property
 from typing import Any
 from uuid import UUID
 
 from ..payloads.limits import LONGEST_CONTACT, LONGEST_CURRENCY, LONGEST_LABEL
+from ..payloads.moments import moment
 from ..payloads.placeholders import Unresolved, has, near, required, resolve
 from .step import Step
 
 # of times that people give: Postgres goes on where Python's calendar ends
-EARLIEST_YEAR, LATEST_YEAR = 1900, 9000
 LARGEST_VALUE = 10**18  # minor units; the column ends at nine of these
 
 
@@ -227,16 +227,9 @@ class Workflow:
         if text is None:
             return None
         try:
-            moment = datetime.fromisoformat(text)
-        except (TypeError, ValueError):
-            raise Refused(f"its run_after {text!r} is not a time") from None
-        if moment.tzinfo is None:
-            raise Refused(f"its run_after {text!r} has no offset from UTC")
-        if not EARLIEST_YEAR <= moment.year < LATEST_YEAR:
-            raise Refused(
-                f"its run_after {text!r} is not in the years {EARLIEST_YEAR} to {LATEST_YEAR - 1}"
-            )
-        return moment.astimezone(UTC)  # Postgres knows no offset of 16 hours
+            return moment(text)
+        except ValueError as error:
+            raise Refused(f"its run_after {error}") from None
 
     def card(self, data: Mapping[str, Any]) -> "TaskCard":
         """Return how operators know a task with this input; raise `Unresolved` if it lacks a field."""

@@ -14,6 +14,7 @@ from orchestration.models import (
     Gate,
     Incident,
     StateStore,
+    Submission,
     TaskRequest,
     Wait,
 )
@@ -296,9 +297,23 @@ class TestPerson:
         order = run.submit("w", {"by": by})
         run.wait(5)
         assert order.state == "processed"
-        bad = run.submit("w", {"by": "soon"})
+
+    @pytest.mark.parametrize(
+        ("by", "because"),
+        [
+            ("soon", "is not a time"),
+            ("2030-01-31T12:00:00", "has no offset from UTC"),
+            ("0001-01-01T00:00:00+14:00", "is not in the years 1900 to 8999"),
+            ("9999-12-31T23:59:00-14:00", "is not in the years 1900 to 8999"),
+            (0, "is neither a number of seconds nor a time"),
+        ],
+    )
+    def test_end_that_cannot_be_is_refused(self, declare, run, by, because):
+        declare(Declared(name="waits", person="x", ends_within=field("by"), late="pass"))
+        order = run.submit("w", {"by": by})
         run.go()
-        assert bad.state == "refused"
+        assert order.state == "refused"
+        assert because in Submission.objects.get().reason
 
     def test_reminders_come_before_the_end(self, declare, run, monkeypatch):
         heard = []
