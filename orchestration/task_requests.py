@@ -146,7 +146,7 @@ def _report(request: TaskRequest, task: UUID) -> Refusal | None:
     """Record how a step ends that awaits its result."""
     try:
         how = Report(id=str(request.request), actor=request.actor, **request.amendment)
-    except TypeError:  # it was posted by SQL
+    except (TypeError, ValueError):  # it was posted by SQL
         return Refusal.INVALID
     try:
         if how.outcome == Outcome.DONE:

@@ -56,6 +56,15 @@ class Report:
     code: str = ""
     message: str = ""
 
+    def __post_init__(self) -> None:
+        """Raise ValueError or TypeError for what ends no step: it may have been posted by SQL."""
+        if self.outcome not in {Outcome.DONE, Outcome.REJECTED}:
+            raise ValueError(f"outcome is {self.outcome!r}, not done or rejected")
+        if not isinstance(self.result, Mapping):
+            raise TypeError(f"result is {self.result!r}, not a mapping")
+        if not all(isinstance(text, str) for text in (self.of, self.code, self.message)):
+            raise TypeError("of, code and message are texts")
+
 
 class Until(NamedTuple):
     """By when a result has to be there; `fixed` by the calendar, or after a duration."""

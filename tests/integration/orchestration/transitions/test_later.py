@@ -257,6 +257,30 @@ class TestPerson:
         run.go()
         assert order.steps == {"review": "processed", "go": "skipped"}
 
+    @pytest.mark.parametrize(
+        "posted",
+        [
+            {"outcome": "unknown"},
+            {"outcome": "retry"},
+            {"outcome": None},
+            {"outcome": "done", "result": [1]},
+            {"outcome": "done", "result": None},
+            {"outcome": "rejected", "code": 7},
+            {"outcome": "done", "id": "another"},
+            {"outcome": "done", "soon": True},
+            [],
+        ],
+    )
+    def test_report_that_was_posted_by_sql_and_is_none_is_refused(self, declare, run, posted):
+        declare(Declared(name="waits", person="x"))
+        order = run.submit("w")
+        run.go()
+        request = complete(order, "waits")
+        TaskRequest.objects.filter(request=request).update(amendment=posted)
+        run.go()
+        assert refusal_of(request) == "INVALID"
+        assert order.steps == {"waits": "awaiting"}
+
     def test_default_is_to_go_on(self, declare, run):
         declare(
             REVIEW,
