@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable
-from datetime import datetime
+from datetime import UTC, datetime
 
 from django.db import connection
 
@@ -30,6 +30,11 @@ def now() -> float:
     Without a measurement (in a web process or a command) it is this process's own time.
     """
     return _at(steady())
+
+
+def utc_now() -> datetime:
+    """Return `now()` as a time in UTC."""
+    return datetime.fromtimestamp(now(), UTC)
 
 
 def ahead() -> float:

@@ -5,7 +5,6 @@ import logging
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
-from datetime import UTC, datetime
 from functools import partial
 from inspect import iscoroutinefunction
 from typing import Any
@@ -105,7 +104,7 @@ class FunctionAgent(Agent):
 
     def _result(self, task: FunctionTask[..., Any], call: Call) -> TaskResult[Any]:
         """Return what a function and receivers of signals see of this attempt."""
-        now = datetime.fromtimestamp(clock.now(), UTC)
+        now = clock.utc_now()
         return TaskResult(
             task=task,
             id=call.reference,
@@ -161,5 +160,5 @@ def _task(path: str) -> FunctionTask[..., Any]:
 def _finish(result: TaskResult[Any], status: TaskResultStatus) -> None:
     """Have receivers of signals know that an attempt was the last one."""
     object.__setattr__(result, "status", status)
-    object.__setattr__(result, "finished_at", datetime.fromtimestamp(clock.now(), UTC))
+    object.__setattr__(result, "finished_at", clock.utc_now())
     task_finished.send(type(result.task.get_backend()), task_result=result)

@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from uuid import UUID
 
 from django.db import transaction
@@ -172,7 +171,7 @@ def _compute(due: Sequence[Due], run: _Run) -> None:
 
 
 def _begin(change: Change, step: StepView, by: str) -> None:
-    now = datetime.fromtimestamp(clock.now(), UTC)
+    now = clock.utc_now()
     begun = step.altered(
         state=StepState.PROCESSING,
         attempt=step.attempt + 1,

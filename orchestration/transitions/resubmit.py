@@ -7,6 +7,7 @@ from typing import Any
 from django.db import transaction
 
 from ..agents import payload_schemas
+from ..database import clock
 from ..decisions.amendment import NOTHING, Amendment
 from ..decisions.progress import Refusal, StepView
 from ..decisions.readiness import build
@@ -178,7 +179,7 @@ def _write(
 def _until(change: Change, step: StepView) -> Until:
     """Return by when a step has to end that is awaited again: where that has passed, in the usual time."""
     until = waits.ends_by(step, change.steps.values(), change.data)
-    return until if until.at > waits.clock_time() else Until.after(waits.DEFAULT_S)
+    return until if until.at > clock.utc_now() else Until.after(waits.DEFAULT_S)
 
 
 def _settles(again: PlannedRetry) -> bool:

@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from ..database import clock, prepared, sql
@@ -75,7 +75,7 @@ class Until(NamedTuple):
     @classmethod
     def after(cls, seconds: float) -> "Until":
         """Return the end of a wait that begins now."""
-        return cls(clock_time() + timedelta(seconds=seconds))
+        return cls(clock.utc_now() + timedelta(seconds=seconds))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,12 +91,7 @@ class NewWait:
     def due_at(self) -> datetime | None:
         """Return when it is due first: to remind its application, or at its end."""
         flow = self.step.flow
-        return next_due(self.until.at, clock_time(), flow.remind if flow else (), 0)
-
-
-def clock_time() -> datetime:
-    """Return the database's time, as this process knows it."""
-    return datetime.fromtimestamp(clock.now(), UTC)
+        return next_due(self.until.at, clock.utc_now(), flow.remind if flow else (), 0)
 
 
 def next_due(
