@@ -6,6 +6,8 @@ from .fields import DatabaseNow
 from .step import Step
 from .task import Task
 
+UNDO_REQUESTED = "EXISTS (SELECT FROM orchestration_undorequest)"
+
 
 class UndoRequest(models.Model):
     """The supervisor asks that a task be undone, for a step that failed or was not mended in time.

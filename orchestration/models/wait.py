@@ -7,6 +7,15 @@ from .fields import StoredJSON
 from .step import Step
 from .task import Task
 
+# Whether the result of any step was reported before the step awaited it: along wait_reported
+REPORTED_EARLY = (
+    "EXISTS (SELECT FROM orchestration_wait WHERE report IS NOT NULL AND awaited_at IS NOT NULL)"
+)
+# The agents whose services are to be asked now: one probe of wait_look for each
+AGENTS_TO_ASK = """SELECT p.agent FROM orchestration_policy p WHERE EXISTS (
+    SELECT FROM orchestration_wait w
+    WHERE w.agent = p.agent AND w.look_at <= (SELECT clock_timestamp()))"""
+
 
 class Wait(models.Model):
     """The times of a step whose result comes later, or a result that came before it was awaited.

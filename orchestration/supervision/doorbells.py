@@ -9,6 +9,8 @@ from ..models.hold import holds_agent
 from ..models.inbox import SUBMISSIONS
 from ..models.low_water import AGENTS_FROM, MAY_GO
 from ..models.request import REQUESTS, waits_for_person
+from ..models.undo import UNDO_REQUESTED
+from ..models.wait import AGENTS_TO_ASK, REPORTED_EARLY
 from ..states import LOCAL
 from ..transitions.gates import FIRST
 
@@ -17,17 +19,13 @@ from ..transitions.gates import FIRST
 POSTED = SUBMISSIONS.is_overdue()
 REQUESTED = REQUESTS.is_overdue(f"NOT {waits_for_person('m')}")
 
-# Steps to claim, where their agent is not held, or to compute (index step_turn), undos to begin, what was
-# reported before it was awaited (wait_reported), and services to ask (wait_look).
+# Steps to claim, where their agent is not held, or to compute (index step_turn), and what schedulers do
+# beside that.
 CLAIMABLE = f"""
 EXISTS (SELECT FROM {AGENTS_FROM} WHERE NOT {holds_agent("m.agent")} AND {MAY_GO})
 OR {FIRST.format(agent=f"'{LOCAL}'")} IS NOT NULL
-OR EXISTS (SELECT FROM orchestration_undorequest)
-OR EXISTS (SELECT FROM orchestration_wait WHERE report IS NOT NULL AND awaited_at IS NOT NULL)
-OR EXISTS (SELECT FROM orchestration_policy p WHERE EXISTS (
-    SELECT FROM orchestration_wait w
-    WHERE w.agent = p.agent AND w.look_at <= (SELECT clock_timestamp())))
-"""  # noqa: S608 - put together from constants
+OR {UNDO_REQUESTED} OR {REPORTED_EARLY} OR EXISTS ({AGENTS_TO_ASK})
+"""
 
 # What lies unserved on a queue whose work is rows
 UNSERVED = {queues.SUBMISSION: f"{POSTED} OR {REQUESTED}", queues.SCHEDULER: CLAIMABLE}

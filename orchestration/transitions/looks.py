@@ -44,21 +44,10 @@ RETURNING s.id, t.id::text, s.name, s.direction, s.agent, s.action, s.attempt, s
     t.reference, s.request::text, w.looks, p.call_timeout, p.tries,
     extract(epoch FROM clock_timestamp() + p.time_allowed * interval '1 second')::float8
 """  # noqa: S608 - put together from constants
-# Which agents have what is due, each found by one probe of wait_look
-AGENTS_DUE = """
-SELECT p.agent FROM orchestration_policy p WHERE EXISTS (
-    SELECT FROM orchestration_wait w
-    WHERE w.agent = p.agent AND w.look_at <= (SELECT clock_timestamp()))
-"""
 ANSWERED = """
 UPDATE orchestration_wait w SET asked_at = NULL, look = coalesce(r.look, w.look)
 FROM unnest(%(steps)s::bigint[], %(looks)s::float8[]) AS r (step, look) WHERE w.step_id = r.step
 """
-
-
-def due_agents() -> list[str]:
-    """Return the agents whose services are to be asked now."""
-    return [agent for (agent,) in prepared.run(AGENTS_DUE, {})]
 
 
 @transaction.atomic

@@ -6,24 +6,31 @@ from uuid import UUID
 
 from .. import conf, registry
 from ..applications.status_messages import queue_of
-from ..database import batches
+from ..database import batches, prepared
 from ..messaging import queues
+from ..models.undo import UNDO_REQUESTED
+from ..models.wait import AGENTS_TO_ASK, REPORTED_EARLY
 from ..tracing.subject import about_task
 from ..transitions import looks, reported, requested_undos
 from ..transitions.handled import Handled
 
 logger = logging.getLogger(__name__)
+# One statement for all, as a scheduler looks at each doorbell, and seldom is anything due
+DUE = f"SELECT {UNDO_REQUESTED}, {REPORTED_EARLY}, ARRAY({AGENTS_TO_ASK})"
 
 
 def run() -> set[str]:
     """Do what is due; return the agents whose backlog has grown. What fails is retried with the next look."""
+    ((undos, early, due_agents),) = prepared.run(DUE, {})
     done = Handled()
-    _each(requested_undos.requested_tasks, requested_undos.begin_requested, done,
-          "the undo of task %s cannot begin")  # fmt: skip
-    _each(reported.reported_early, reported.apply_early, done,
-          "what was reported of task %s cannot be recorded")  # fmt: skip
+    if undos:
+        _each(requested_undos.requested_tasks, requested_undos.begin_requested, done,
+              "the undo of task %s cannot begin")  # fmt: skip
+    if early:
+        _each(reported.reported_early, reported.apply_early, done,
+              "what was reported of task %s cannot be recorded")  # fmt: skip
     queues.try_to_ring_all(dict.fromkeys(map(queue_of, done.applications), ()))
-    if agents := registry.agents.keys() & set(looks.due_agents()):
+    if agents := registry.agents.keys() & set(due_agents):
         asked = looks.look(agents)
         queues.try_to_ring_all(
             {agent: [request.dump() for request in requests] for agent, requests in asked.items()}

@@ -15,6 +15,11 @@ WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r';
 DELETE FROM pg_statistic USING pg_class c WHERE starelid = c.oid
 AND c.relnamespace = current_schema()::regnamespace;
 """
+# What a transaction has read of tables and indexes, by any statement, and to plan it
+PAGES = """
+SELECT coalesce(sum(pg_stat_get_xact_blocks_fetched(oid)), 0)::int FROM pg_class
+WHERE relnamespace = current_schema()::regnamespace
+"""
 PLANNED = re.compile(r"\s*\(*(SELECT|WITH|UPDATE|DELETE|INSERT)\b")
 
 
@@ -49,7 +54,10 @@ def analyse(*tables):
 
 
 def cost(act):
-    """Return how many statements an act executes and how many pages they read; it is taken back."""
+    """Return how many statements an act executes and how many pages they read; it is taken back.
+
+    Prepared statements are left out, and what is read to plan the others: see `spent`.
+    """
     with transaction.atomic(), CaptureQueriesContext(connection) as asked:
         act()
         transaction.set_rollback(True)
@@ -65,6 +73,25 @@ def cost(act):
             read += plan["Shared Hit Blocks"] + plan["Shared Read Blocks"]
         transaction.set_rollback(True)
     return len(statements), read
+
+
+def spent(act):
+    """Return how many statements an act sends and how many pages are read, planned; it is taken back."""
+    with transaction.atomic():
+        act()  # its prepared statements are planned again after an ANALYZE
+        transaction.set_rollback(True)
+    with transaction.atomic(), connection.cursor() as cursor:
+        before = _pages(cursor)
+        with CaptureQueriesContext(connection) as sent:
+            act()
+        pages = _pages(cursor) - before
+        transaction.set_rollback(True)
+    return len(sent), pages
+
+
+def _pages(cursor):
+    cursor.execute(PAGES)
+    return cursor.fetchone()[0]
 
 
 def nodes(top):

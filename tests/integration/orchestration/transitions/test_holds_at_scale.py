@@ -17,7 +17,7 @@ from orchestration.transitions.holds import hold, hold_tasks, release, release_t
 from tests.support.database import another
 from tests.support.engine import claimed, new_task, staff, step_of, sweep
 from tests.support.operators import LEADER
-from tests.support.plans import cost
+from tests.support.plans import spent
 
 MANY = 2_000
 WHO = {"actor": "olga", "reason": "they move"}
@@ -55,7 +55,7 @@ def test_a_claim_and_a_sweep_cost_the_same_while_many_are_held_and_after():
     def measured():
         sweep(LEADER)
         vacuum()
-        return {name: cost(act) for name, act in acts.items()}
+        return {name: spent(act) for name, act in acts.items()}
 
     before = measured()
     assert None in set(hold_tasks(held, **WHO, operation=None).values())

@@ -9,8 +9,9 @@ from orchestration.cluster.leader_memory import Memory
 from orchestration.models import Attempt, Event, Incident, Wait
 from orchestration.supervision import duties
 from orchestration.transitions import looks
+from orchestration.workers import scheduler_duties
 from tests.support.engine import claimed, new_task, staff
-from tests.support.plans import analyse, cost
+from tests.support.plans import analyse, spent
 
 pytestmark = pytest.mark.django_db
 MANY = 5_000
@@ -39,11 +40,6 @@ FROM steps
 """
 
 
-def pages_of(act) -> int:
-    """Return how many pages the statements of an act read; it is taken back."""
-    return cost(act)[1]
-
-
 def test_what_waits_costs_a_sweep_and_a_claim_nothing():
     staff()
     memory = Memory()
@@ -54,19 +50,21 @@ def test_what_waits_costs_a_sweep_and_a_claim_nothing():
         "look": lambda: duties.is_anything_due(supervisor.DUTIES),
         "sweep": lambda: supervisor.sweep(leadership, memory),
         "claim": claimed,
-        "agents": looks.due_agents,
+        "duties": scheduler_duties.run,
     }
-    before = {name: pages_of(act) for name, act in acts.items()}
+    before = {name: spent(act)[1] for name, act in acts.items()}
     with connection.cursor() as cursor:
         cursor.execute(FILL)
     analyse("orchestration_step", "orchestration_wait", "orchestration_task")
-    after = {name: pages_of(act) for name, act in acts.items()}
+    after = {name: spent(act)[1] for name, act in acts.items()}
     assert {
         name: after[name] - before[name] for name in acts if after[name] > before[name] + 10
     } == {}
     supervisor.sweep(leadership, memory)
     assert not any(model.objects.exists() for model in (Attempt, Event, Incident))
     assert Wait.objects.filter(looks=0).count() == MANY
+    assert all(before.values())
+    assert spent(scheduler_duties.run)[0] == 1
 
 
 def test_looks_of_many_read_a_tenth_of_the_window():
@@ -75,5 +73,5 @@ def test_looks_of_many_read_a_tenth_of_the_window():
         cursor.execute(FILL)
         cursor.execute("UPDATE orchestration_wait SET look_at = clock_timestamp()")
     analyse("orchestration_step", "orchestration_wait", "orchestration_task")
-    assert pages_of(lambda: looks.look(["greeter"])) < 500
+    assert spent(lambda: looks.look(["greeter"]))[1] < 500
     assert len(looks.look(["greeter"])["greeter"]) == 10
