@@ -1,10 +1,10 @@
 """Problems of what may be skipped: conditions, refusals that are passed over, and results that then lack."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ..decisions.flow import LATE, PASS, Flow
-from ..payloads.placeholders import DONE, PASSED, ends, required
+from ..payloads.placeholders import DONE, ends, required
 from ..registry import suggest
 from ..states import OnRejection
 from ..workflows.step import Step
@@ -56,13 +56,13 @@ def taken(
             if origin in before and origin not in there and steps[origin].may_be_skipped:
                 text = f"its {name} takes the result of {origin!r}, which may be skipped"
                 yield Problem("E015", text, WITHOUT_RESULT.format(origin))
-        for kind, other in ends(template):
-            if problem := _never(step, kind, other, template, steps, before):
+        for kind, other, *codes in ends(template):
+            if problem := _never(step, kind, other, codes, steps, before):
                 yield Problem("E015", f"its {name} asks whether {other!r} {problem}")
 
 
 def _never(
-    step: Step, kind: str, other: str, template: Any, steps: Mapping[str, Step],
+    step: Step, kind: str, other: str, codes: Sequence[str], steps: Mapping[str, Step],
     before: Mapping[str, set[str]],
 ) -> str:  # fmt: skip
     """Return why what a template asks of another step never holds, or ""."""
@@ -75,26 +75,14 @@ def _never(
     refused = dict(steps[other].refused)
     if steps[other].late == PASS:
         refused[LATE] = PASS
-    codes = list(_codes(template, other)) or [PASSED]
+    if not codes and PASS not in refused.values():
+        return "is passed over, and none of its refusals is: refused={code: 'pass'}"
     for code in codes:
-        if code == PASSED and PASS not in refused.values():
-            return "is passed over, and none of its refusals is: refused={code: 'pass'}"
-        if code != PASSED and not Flow(refused=refused).passes(code):
+        if not Flow(refused=refused).passes(code):
             return (
                 f"is passed over for {code!r}, and that is not in its refused={{{code!r}: 'pass'}}"
             )
     return ""
-
-
-def _codes(template: Any, step: str) -> Iterable[str]:
-    """Yield the codes for which a template asks whether a step was passed over."""
-    if isinstance(template, Mapping):
-        if template.keys() == {PASSED} and template[PASSED][0] == step:
-            yield from template[PASSED][1:]
-        template = list(template.values())
-    if isinstance(template, list):
-        for part in template:
-            yield from _codes(part, step)
 
 
 def _certain(step: Step, steps: Mapping[str, Step], before: Mapping[str, set[str]]) -> set[str]:

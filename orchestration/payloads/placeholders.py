@@ -6,7 +6,7 @@ with one key: `$from` names a value, the other ones are made of placeholders, or
 """
 
 import difflib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 MARK = "$from"  # {"$from": ["step or empty", "name", …]}
@@ -130,39 +130,32 @@ def resolve(template: Any, data: Mapping[str, Any], results: Mapping[str, Any]) 
 
 def placeholders(template: Any) -> Iterable[Sequence[str]]:
     """Yield the path of each placeholder in `template`: the step's name (or ""), then names."""
-    if isinstance(template, Mapping):
-        if template.keys() == {MARK}:
-            yield template[MARK]
-            return
-        template = list(template.values())
-    if isinstance(template, list):
-        for value in template:
-            yield from placeholders(value)
+    return (content for name, content in _placed(template) if name == MARK)
 
 
 def required(template: Any) -> Iterable[Sequence[str]]:
     """Yield the path of each placeholder that has to have a value: not of those in `first`."""
+    return (content for name, content in _placed(template, but={FIRST}) if name == MARK)
+
+
+def ends(template: Any) -> Iterable[Sequence[str]]:
+    """Yield the steps whose ends a template asks for: PASSED or DONE, the step's name, then codes."""
+    return ((name, *content) for name, content in _placed(template) if name in {PASSED, DONE})
+
+
+def _placed(template: Any, but: Collection[str] = ()) -> Iterable[tuple[str, Any]]:
+    """Yield the placeholders of a template, each as (name, content), without those in the ones of `but`."""
     if isinstance(template, Mapping):
-        if template.keys() == {FIRST}:
-            return
-        if template.keys() == {MARK}:
-            yield template[MARK]
-            return
+        if len(template) == 1:
+            ((name, content),) = template.items()
+            if name == MARK or name in OPERATIONS:
+                yield name, content
+                if name == MARK or name in but:
+                    return
         template = list(template.values())
     if isinstance(template, list):
         for value in template:
-            yield from required(value)
-
-
-def ends(template: Any) -> Iterable[tuple[str, str]]:
-    """Yield the steps whose ends a template asks for, each as (PASSED or DONE, the step's name)."""
-    if isinstance(template, Mapping):
-        for name in {PASSED, DONE} & template.keys():
-            yield name, template[name][0]
-        template = list(template.values())
-    if isinstance(template, list):
-        for value in template:
-            yield from ends(value)
+            yield from _placed(value, but)
 
 
 def _first(templates: Any, data: Mapping[str, Any], results: Mapping[str, Any]) -> Any:
