@@ -79,7 +79,7 @@ class TestView:
 
 @pytest.fixture
 def _some_of_each():
-    """Have a step in each of the seven states, and undo steps."""
+    """Have a step in each state, and undo steps."""
     new_task("order-new")
     for number, state in enumerate(("skipped", "awaiting")):
         again = Step.objects.filter(task=new_task(f"order-{number}"), name="again")
