@@ -28,7 +28,9 @@ class StateStore(models.Model):
     process_state = models.CharField("ProcessState", max_length=10, choices=ProcessState)
     failure_count = models.PositiveIntegerField("FailureCount")
     attempt = models.PositiveIntegerField(help_text="How often it was begun.")
-    state = models.CharField(max_length=10, help_text="The state of the step, as the engine names it.")
+    state = models.CharField(
+        max_length=10, help_text="The state of the step, as the engine names it."
+    )
     task_state = models.CharField(max_length=10)
     task_id = models.UUIDField()
 
