@@ -1,8 +1,11 @@
 from typing import Any
+from urllib.parse import quote
 
 from django.conf import settings
 
-from orchestration.api import Call, HttpAgent, Step, Workflow, action, field, register
+from orchestration.api import Call, HttpAgent, Later, Step, Workflow, action, field, register
+
+AN_HOUR = 3600.0
 
 
 class Caller(HttpAgent):
@@ -14,6 +17,16 @@ class Caller(HttpAgent):
     @action
     async def call(self, call: Call) -> dict[str, Any]:
         return await self.post(call, "/bench/calls", body=call.payload, expect={"id": str})
+
+    @action
+    async def accept(self, call: Call) -> None:
+        """Have the call accepted, as a payment is that its customer has yet to confirm."""
+        raise Later(accepted=await self.call(call), look=AN_HOUR)
+
+    async def ask(self, call: Call) -> None:
+        """Ask the service, which has no result yet."""
+        await self.get(call, f"/keys/{quote(call.key, safe='')}?partner=bench", expect={})
+        raise Later
 
 
 def _step(number: int, agent: str) -> Step:
@@ -39,3 +52,18 @@ for number, agent in enumerate(settings.CALLERS):
             ],
         )
     )
+
+register(
+    Workflow(
+        name="confirmed",
+        steps=[
+            Step(
+                name="pay",
+                agent=settings.CALLERS[0],
+                action="accept",
+                request={"order": field("order")},
+                undo=None,
+            )
+        ],
+    )
+)

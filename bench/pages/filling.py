@@ -13,6 +13,7 @@ TABLES = (
     "orchestration_attempt",
     "orchestration_event",
     "orchestration_incidenthit",
+    "orchestration_wait",
     "orders_order",
 )
 

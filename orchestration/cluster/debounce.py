@@ -58,7 +58,11 @@ class Pauses(dict[Key, float]):
 
     def of(self, key: Key) -> bool:
         """Return whether a key is paused now."""
-        return self.get(key, 0.0) > clock.steady()
+        return self.left(key) > 0
+
+    def left(self, key: Key) -> float:
+        """Return the seconds for which a key is paused still; 0 if it is not."""
+        return max(0.0, self.get(key, 0.0) - clock.steady())
 
 
 _all: list[Pauses[Any]] = []  # made by modules, each once

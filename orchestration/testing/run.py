@@ -199,7 +199,7 @@ class Run:
         self._gate_at = None
         replies = [*self._late_replies(), *self._inboxes.take(queues.SCHEDULER, size)]
         result = scheduler.run_once(f"scheduler@{HERE}", replies, scheduler.all_agents())
-        done += len(replies) + len(result.more) + len(scheduler_duties.run())
+        done += len(replies) + len(result.more) + len(scheduler_duties.run().more)
         if result.again_in is not None:
             pause = max(result.again_in, conf.TURN_INTERVAL_S)
             self._gate_at = self.clock.now + timedelta(seconds=pause)

@@ -26,9 +26,9 @@ WITH due AS MATERIALIZED (
         SELECT w.id FROM orchestration_wait w
         WHERE w.agent = p.agent AND w.look_at <= (SELECT clock_timestamp())
         ORDER BY w.look_at
-        LIMIT greatest(0, greatest(1, p."window" / 10) - (
+        LIMIT least(%(at_most)s, greatest(0, greatest(1, p."window" / 10) - (
             SELECT count(*) FROM orchestration_wait o WHERE o.agent = p.agent
-                AND o.asked_at > (SELECT clock_timestamp()) - p.time_allowed * interval '1 second'))
+                AND o.asked_at > (SELECT clock_timestamp()) - p.time_allowed * interval '1 second')))
         FOR NO KEY UPDATE SKIP LOCKED) w
     WHERE p.agent = ANY(%(agents)s::text[]) AND g.state = 'closed'
         AND (g.paused_until IS NULL OR g.paused_until <= (SELECT clock_timestamp()))
@@ -51,13 +51,16 @@ FROM unnest(%(steps)s::bigint[], %(looks)s::float8[]) AS r (step, look) WHERE w.
 
 
 @transaction.atomic
-def look(agents: Collection[str]) -> dict[str, list[Request]]:
-    """Return the questions to send now, by agent, after the commit; one that is lost is asked again."""
+def look(agents: Collection[str], limit: int) -> dict[str, list[Request]]:
+    """Return the questions to send now, by agent, after the commit; one that is lost is asked again.
+
+    At most `limit` in all, or one of each agent.
+    """
     requests: dict[str, list[Request]] = defaultdict(list)
     for (
         step, task, name, direction, agent, action, attempt, generation, reference, payload, number,
         call_timeout, tries, complete_by,
-    ) in prepared.run(DUE, {"agents": list(agents)}):  # fmt: skip
+    ) in prepared.run(DUE, {"agents": list(agents), "at_most": max(1, limit // len(agents))}):  # fmt: skip
         requests[agent].append(
             Request(
                 step=step,

@@ -42,15 +42,23 @@ def schedule() -> None:
         replies = [message for message in messages if message != queues.LOOK]
         looks = len(replies) < len(messages)
         look_at = scheduler.all_agents() if looks else set()
-        more = True
+        more, ask_in = True, 0.0
         while more:
             done = scheduler.run_once(instance.name(queues.SCHEDULER), replies, look_at)
-            look_at, turns.again_in, replies = done.more, done.again_in, []
+            look_at, again_in, replies = done.more, done.again_in, []
             if looks:
-                look_at |= scheduler_duties.run()
-                looks = False
+                pause = _asked.left(queues.SCHEDULER)
+                duties = scheduler_duties.run(ask=not pause)
+                if duties.again_in:
+                    _asked.begin(queues.SCHEDULER, duties.again_in)
+                look_at |= duties.more
+                looks, ask_in = False, duties.again_in or pause
+            turns.again_in = min((wait for wait in (again_in, ask_in) if wait), default=None)
             more = bool(look_at) and turns.may_go_on()
         _alert_about_forged(queues.SCHEDULER)
+
+
+_asked: Pauses[str] = Pauses()  # after a few services were asked about what they accepted
 
 
 def call_agent(agent: str) -> None:

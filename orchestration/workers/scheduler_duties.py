@@ -10,6 +10,7 @@ from ..database import batches, prepared
 from ..messaging import queues
 from ..models.undo import UNDO_REQUESTED
 from ..models.wait import AGENTS_TO_ASK, REPORTED_EARLY
+from ..scheduler import TurnResult
 from ..tracing.subject import about_task
 from ..transitions import looks, reported, requested_undos
 from ..transitions.handled import Handled
@@ -19,8 +20,12 @@ logger = logging.getLogger(__name__)
 DUE = f"SELECT {UNDO_REQUESTED}, {REPORTED_EARLY}, ARRAY({AGENTS_TO_ASK})"
 
 
-def run() -> set[str]:
-    """Do what is due; return the agents whose backlog has grown. What fails is retried with the next look."""
+def run(*, ask: bool = True) -> TurnResult:
+    """Do what is due; return the agents whose backlog has grown. What fails is retried with the next look.
+
+    With `ask`, services are asked about a few of the steps that are awaited; `again_in` is set if any were.
+    """
+    result = TurnResult()
     ((undos, early, due_agents),) = prepared.run(DUE, {})
     done = Handled()
     if undos:
@@ -30,12 +35,14 @@ def run() -> set[str]:
         _each(reported.reported_early, reported.apply_early, done,
               "what was reported of task %s cannot be recorded")  # fmt: skip
     queues.try_to_ring_all(dict.fromkeys(map(queue_of, done.applications), ()))
-    if agents := registry.agents.keys() & set(due_agents):
-        asked = looks.look(agents)
+    if ask and (agents := registry.agents.keys() & set(due_agents)):
+        asked = looks.look(agents, conf.LOOKS_AT_A_TIME)
+        result.again_in = conf.LOOKS_INTERVAL_S if asked else None
         queues.try_to_ring_all(
             {agent: [request.dump() for request in requests] for agent, requests in asked.items()}
         )
-    return done.agents
+    result.more |= done.agents
+    return result
 
 
 def _each(

@@ -39,7 +39,7 @@ def schedule(by: str, *, look: bool, undo: bool = True) -> None:
     for _ in range(ROUNDS):
         agents = scheduler.run_once(by, replies, agents).more
         if look and undo:
-            agents |= scheduler_duties.run()
+            agents |= scheduler_duties.run().more
         replies, look = [], False
         if not agents:
             break

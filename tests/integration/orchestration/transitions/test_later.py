@@ -438,10 +438,10 @@ class TestLook:
             run.submit("w", {"cents": 5})
         run.go()
         Wait.objects.update(look_at=run.clock.now)
-        assert len(looks.look(["asked"])["asked"]) == 3
-        assert looks.look(["asked"]) == {}
+        assert len(looks.look(["asked"], 20)["asked"]) == 3
+        assert looks.look(["asked"], 20) == {}
         Wait.objects.update(asked_at=None)
-        assert len(looks.look(["asked"])["asked"]) == 3
+        assert len(looks.look(["asked"], 20)["asked"]) == 3
 
     def test_no_service_is_asked_while_it_is_held_or_its_breaker_is_open(self, run, order):
         run.script("asked.charge", outcomes.later(look=60))
@@ -450,7 +450,7 @@ class TestLook:
         Gate.objects.filter(agent="asked").update(
             state="open", opened_at=run.clock.now, probe_at=run.clock.now
         )
-        assert looks.look(["asked"]) == {}
+        assert looks.look(["asked"], 20) == {}
         Gate.objects.filter(agent="asked").update(state="closed", opened_at=None, probe_at=None)
         hold(actor="ann", reason="down", agent="asked")
-        assert looks.look(["asked"]) == {}
+        assert looks.look(["asked"], 20) == {}

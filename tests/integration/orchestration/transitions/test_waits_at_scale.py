@@ -1,43 +1,25 @@
 """What waits for days costs nothing: looks for what is due go along an index, however much waits."""
 
+from datetime import timedelta
+
 import pytest
 from django.db import connection
 
-from orchestration import supervisor
+from bench.pages.waits import GREETINGS, await_many
+from orchestration import conf, supervisor
 from orchestration.cluster import leader_election
 from orchestration.cluster.leader_memory import Memory
-from orchestration.models import Attempt, Event, Incident, Wait
+from orchestration.database import clock
+from orchestration.messaging import queues
+from orchestration.models import Attempt, Event, Incident, Policy, Wait
 from orchestration.supervision import duties
 from orchestration.transitions import looks
-from orchestration.workers import scheduler_duties
+from orchestration.workers import jobs, scheduler_duties
 from tests.support.engine import claimed, new_task, staff
 from tests.support.plans import analyse, spent
 
 pytestmark = pytest.mark.django_db
 MANY = 5_000
-# Tasks that wait for a person, and as many for a service, for three days.
-FILL = f"""
-WITH tasks AS (
-    INSERT INTO orchestration_task (id, workflow, reference, state, priority, fairness_key, data, reply_to,
-        owner_application, statuses, overdue, complete_by, clock_jumps, created_at, notify_steps, label,
-        contact, value, currency)
-    SELECT gen_random_uuid(), 'greet', 'wait-' || n, 'processing', 0, '', '{{"name": "Ada"}}', '', '',
-        0, false, clock_timestamp() + interval '9 days', 0, clock_timestamp(), false, '', '', 0, ''
-    FROM generate_series(1, {MANY}) AS n RETURNING id
-), steps AS (
-    INSERT INTO orchestration_step (task_id, name, direction, agent, action, after, request,
-        process_state, failure_count, attempt, generation, priority, fairness_key, turn, outcome,
-        error_code, error_message, undo_action, irreversible, result)
-    SELECT id, 'hello', 'do', 'greeter', 'greet', '{{}}', '{{}}', 'awaiting', 0, 1, 1, 0, '', 0, 'later',
-        '', '', '', '', '{{}}'
-    FROM tasks RETURNING id, task_id
-)
-INSERT INTO orchestration_wait (step_id, task_id, agent, external_id, person, signal, awaited_at, ends_by,
-    fixed, due_at, look, look_at, looks, asked_last, reminded)
-SELECT id, task_id, 'greeter', 'pi_' || id, '', '', clock_timestamp(), clock_timestamp() + interval '3 days',
-    false, clock_timestamp() + interval '3 days', 60, clock_timestamp() + interval '1 day', 0, false, 0
-FROM steps
-"""
 
 
 def test_what_waits_costs_a_sweep_and_a_claim_nothing():
@@ -54,7 +36,7 @@ def test_what_waits_costs_a_sweep_and_a_claim_nothing():
     }
     before = {name: spent(act)[1] for name, act in acts.items()}
     with connection.cursor() as cursor:
-        cursor.execute(FILL)
+        await_many(cursor, MANY, GREETINGS)
     analyse("orchestration_step", "orchestration_wait", "orchestration_task")
     after = {name: spent(act)[1] for name, act in acts.items()}
     assert {
@@ -67,11 +49,40 @@ def test_what_waits_costs_a_sweep_and_a_claim_nothing():
     assert spent(scheduler_duties.run)[0] == 1
 
 
-def test_looks_of_many_read_a_tenth_of_the_window():
+@pytest.fixture
+def many_due():
     new_task()
     with connection.cursor() as cursor:
-        cursor.execute(FILL)
+        await_many(cursor, MANY, GREETINGS)
         cursor.execute("UPDATE orchestration_wait SET look_at = clock_timestamp()")
     analyse("orchestration_step", "orchestration_wait", "orchestration_task")
-    assert spent(lambda: looks.look(["greeter"]))[1] < 500
-    assert len(looks.look(["greeter"])["greeter"]) == 10
+
+
+def test_looks_of_many_read_a_tenth_of_the_window(many_due):
+    assert spent(lambda: looks.look(["greeter"], MANY))[1] < 500
+    assert len(looks.look(["greeter"], MANY)["greeter"]) == 10
+
+
+def test_looks_of_many_are_a_few_at_a_time(many_due):
+    Policy.objects.update(window=1_000)
+    for _ in range(2):
+        asking = scheduler_duties.run()
+        assert asking.again_in == conf.LOOKS_INTERVAL_S
+        assert len(queues.take("greeter", MANY)) == conf.LOOKS_AT_A_TIME
+    assert scheduler_duties.run(ask=False).again_in is None
+    assert not queues.take("greeter", MANY)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_scheduler_asks_again_after_a_while_and_not_with_each_message(many_due):
+    Policy.objects.update(window=1_000)
+    asked = 3 * conf.LOOKS_AT_A_TIME - 5
+    Wait.objects.exclude(id__in=Wait.objects.values("id")[:asked]).update(look_at=None)
+    began = clock.now()
+    for _ in range(5):
+        queues.try_to_ring(queues.SCHEDULER)
+    jobs.schedule()
+    times = sorted(Wait.objects.exclude(asked_at=None).values_list("asked_at", flat=True))
+    assert len(times) == asked
+    assert times[0].timestamp() >= began
+    assert times[-1] - times[0] >= timedelta(seconds=2 * conf.LOOKS_INTERVAL_S)
