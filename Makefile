@@ -10,7 +10,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 export PYTHONDONTWRITEBYTECODE =
 
 .PHONY: run test quick check hooks house check-machines image-check deploy-check alerts-check alerts-drill slow pattern bench goodput poison fair \
-	flat locked scale waits ended size gate idle journeys pages pictures polls drill trace simulate interleave format messages lock sbom licences browser clean
+	flat flows locked scale waits ended size gate idle journeys pages pictures polls drill trace simulate interleave format messages lock sbom licences browser clean
 
 run: $(VENV)/.run  ## everything, on this machine, until Ctrl-C
 	@exec $(BIN)/python -m sasweb.stack --demo
@@ -104,6 +104,9 @@ size: $(VENV)/.run  ## what a task and a step cost: processor, rows, bytes, WAL;
 
 gate: $(VENV)/.run  ## where one agent's gate saturates, simulated with many schedulers
 	$(BIN)/python -m bench.gate $(ARGS)
+
+flows: $(VENV)/.run  ## orders that wait for a bank, on this engine and on DBOS
+	$(BIN)/python -m bench.flows $(ARGS)
 
 waits: $(VENV)/.run  ## plain tasks beside payments that wait, and while the service is asked about 10,000 of them
 	$(BIN)/python -m bench.waits $(ARGS)

@@ -53,17 +53,16 @@ for number, agent in enumerate(settings.CALLERS):
         )
     )
 
-register(
-    Workflow(
-        name="confirmed",
-        steps=[
-            Step(
-                name="pay",
-                agent=settings.CALLERS[0],
-                action="accept",
-                request={"order": field("order")},
-                undo=None,
-            )
-        ],
-    )
+PAY = Step(
+    name="pay",
+    agent=settings.CALLERS[0],
+    action="accept",
+    request={"order": field("order")},
+    undo=None,
 )
+CAPTURE = Step(
+    name="capture", agent=settings.CALLERS[0], action="call", after=["pay"],
+    request={"order": field("order")}, undo=None,
+)  # fmt: skip
+register(Workflow(name="confirmed", steps=[PAY]))
+register(Workflow(name="bank", steps=[PAY, CAPTURE]))

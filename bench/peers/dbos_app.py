@@ -42,6 +42,15 @@ async def three_calls(order: str) -> None:
     await call(order, 3)
 
 
+@DBOS.workflow(name="bank")  # type: ignore[untyped-decorator]
+async def wait_for_bank(order: str) -> None:
+    """Make a call, wait for what the bank says of it, and make another."""
+    await call(order, 1)
+    if await DBOS.recv_async("bank", timeout_seconds=600) is None:
+        raise RuntimeError("the bank has said nothing")
+    await call(order, 2)
+
+
 def config() -> DBOSConfig:
     """Return the configuration; bench/README.md gives the reasons."""
     return {

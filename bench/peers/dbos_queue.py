@@ -1,6 +1,7 @@
-"""Loads DBOS by its queue: `python -m bench.peers.dbos_queue`."""
+"""Loads DBOS by its queue: `python -m bench.peers.dbos_queue`; with `bank`, by what waits for a bank."""
 
 import os
+import sys
 from collections.abc import Iterable, Sequence
 
 import psycopg  # type: ignore[import-not-found]
@@ -14,6 +15,8 @@ URL = os.environ["PEER_DATABASE_URL"]
 
 class Queue:
     """Enqueues workflows in batches, and reads their states from the database."""
+
+    workflow = "three_calls"
 
     def __init__(self) -> None:
         self.engine = sqlalchemy.create_engine(
@@ -29,7 +32,7 @@ class Queue:
                 self.client.enqueue_in_transaction(
                     connection,
                     {
-                        "workflow_name": "three_calls",
+                        "workflow_name": self.workflow,
                         "queue_name": "bench",
                         "workflow_id": reference,
                         "application_name": "bench",
@@ -63,5 +66,17 @@ class Queue:
         return True
 
 
+class Bank(Queue):
+    """Enqueues orders, and sends at once what the bank says of each."""
+
+    workflow = "bank"
+
+    def submit(self, references: Sequence[str]) -> None:
+        """Enqueue all, then send all messages, as the bank's webhooks would."""
+        super().submit(references)
+        for reference in references:
+            self.client.send(reference, {"paid": True}, "bank", idempotency_key=reference)
+
+
 if __name__ == "__main__":
-    serve(Client(Queue()))
+    serve(Client(Bank() if "bank" in sys.argv else Queue()))
