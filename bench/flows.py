@@ -48,7 +48,7 @@ def measure(options: argparse.Namespace) -> int:
                     rate = figures[system.label].rates[-1]
                     progress(f"{flow}, round {number}: {system.label}: {rate:.0f} tasks/s")
             print(table([f"flow: {flow}", *HEAD], [_row(*item) for item in figures.items()]))
-            own, peer = (found.rate for found in figures.values())
+            own, peer = (findings.rate for findings in figures.values())
             ratios[flow] = own / peer
     words = [f"{flow}={ratio:.2f}" for flow, ratio in ratios.items()]
     return conclude([], f"flows {' '.join(words)}")

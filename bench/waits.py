@@ -19,7 +19,7 @@ from bench.testbed import Testbed, testbed
 from drill.waiting import wait_for
 from sasweb.stack import folders
 
-FEW, RATIO = 12, 1.2  # payments; p95 of the plain tasks, at most so many times that of them alone
+FEW, RATIO = 12, 1.2  # payments; the limit of p95 beside them, as a multiple of p95 alone
 PATIENCE = 600.0  # seconds
 DUE = "UPDATE orchestration_wait SET look_at = clock_timestamp()"
 ASKED = "SELECT count(*) FROM orchestration_wait WHERE looks > 0"

@@ -47,7 +47,7 @@ async def wait_for_bank(order: str) -> None:
     """Make a call, wait for what the bank says of it, and make another."""
     await call(order, 1)
     if await DBOS.recv_async("bank", timeout_seconds=600) is None:
-        raise RuntimeError("the bank has said nothing")
+        raise RuntimeError("no message has come from the bank")
     await call(order, 2)
 
 
