@@ -20,7 +20,7 @@ from orchestration.states import (
     StepState,
     TaskState,
 )
-from orchestration.transitions.create import first_steps
+from orchestration.transitions.first_steps import first_steps
 from orchestration.workflows.workflow import Workflow
 
 from .services import require
