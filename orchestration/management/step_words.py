@@ -2,8 +2,16 @@
 
 from typing import Any
 
+from django.db.models import Case, F, When
+
 from ..decisions import flow_words
 from ..states import StepState
+
+OF_WAIT = {
+    "begins_at": Case(When(process_state=StepState.WAITING, then=F("awaited__due_at"))),
+    "awaited_until": F("awaited__ends_by"),
+    "external_id": F("awaited__external_id"),
+}
 
 
 def with_words(step: dict[str, Any]) -> dict[str, Any]:

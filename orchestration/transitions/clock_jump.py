@@ -14,7 +14,8 @@ leaves its step out.
 Moved, in either direction:
 
 - `step.complete_by` while an agent has it; `run_after` of a retry with its `pending_since`; `resolve_by`.
-- `wait.ends_by` and `due_at` that are a duration, also until a step begins; `look_at`, `asked_at`.
+- `wait.ends_by` and `due_at` that are a duration; of one until a step begins, its `pending_since`, too;
+  `look_at`, `asked_at`.
 - `gate.probe_at`, `paused_until`, `tokens_at`, and all others if it went back;
   `operation.starts_at`, `tokens_at`.
 - `worker.seen_at`: else all would count as dead, or the dead as alive.
@@ -144,6 +145,8 @@ RETRIES = f"""t.process_state = 'pending' AND t.run_after IS NOT NULL
     AND NOT (t.attempt = 0 AND t.error_code IN ('', '{INVALID_TIME}'))"""
 RETRIES_BEFORE = f"{RETRIES} AND t.pending_since <= %(now)s - %(jump)s"
 
+TIMED = """t.process_state = 'waiting' AND t.id IN (
+    SELECT w.step_id FROM orchestration_wait w WHERE w.due_at IS NOT NULL AND NOT w.fixed)"""
 # A step that waits for its time has done so since all that it comes after had ended.
 SINCE = """coalesce(t.awaited_at, (SELECT s.pending_since FROM orchestration_step s
     WHERE s.id = t.step_id AND s.process_state = 'waiting'))"""
@@ -158,6 +161,7 @@ FORWARD = (
     ),
     Move("step", "run_after", RETRIES_BEFORE),
     Move("step", "pending_since", RETRIES_BEFORE),
+    Move("step", "pending_since", f"{TIMED} AND t.pending_since <= %(now)s - %(jump)s"),
     # also what was refused since: mending it has rather more time
     Move("step", "resolve_by", "t.resolve_by IS NOT NULL"),
     Move("wait", "ends_by", WAITED_BEFORE),
@@ -170,9 +174,6 @@ FORWARD = (
 )
 
 WAITED_AHEAD = f"NOT t.fixed AND ({SINCE} > %(now)s OR {SINCE} < %(now)s - %(since)s)"
-# along orchestration_wait_step_id_key
-TIMED_AHEAD = """t.process_state = 'waiting' AND t.pending_since > %(now)s
-    AND t.id IN (SELECT w.step_id FROM orchestration_wait w WHERE w.due_at IS NOT NULL)"""
 GATE_TIMES = ("since", "answered_at", "opened_at", "probe_at", "paused_until", "tokens_at")
 RETRIES_BACK = f"{RETRIES} AND (t.pending_since > %(now)s OR t.run_after > %(now)s - %(jump)s)"
 
@@ -187,7 +188,7 @@ BACK = (
     ),
     Move("step", "run_after", RETRIES_BACK),
     Move("step", "pending_since", RETRIES_BACK),
-    Move("step", "pending_since", TIMED_AHEAD),
+    Move("step", "pending_since", f"{TIMED} AND t.pending_since > %(now)s"),
     Move(
         "step",
         "resolve_by",
