@@ -86,7 +86,11 @@ class Run:
         """
         world = self.world
         goes_on = MOVING | {StepState.AWAITING}
-        moving = [row for row in world.store.rows.values() if row.view.state in goes_on]
+        moving = [
+            row
+            for row in world.store.rows.values()
+            if row.view.state in goes_on or row.begins_at is not None
+        ]
         poison = [row for row in moving if self._excused_poison(row)]
         return len(poison) < len(moving)
 

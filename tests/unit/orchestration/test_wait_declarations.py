@@ -62,7 +62,7 @@ def test_sound_declarations_are_accepted(steps):
         (called(not_before="soon"), "its not_before 'soon' is not a time"),
         (called(not_before="2030-01-31T12:00"), "its not_before '2030-01-31T12:00' has no offset"),
         (called(not_before=[60]), "its not_before [60] is neither a number of seconds nor a time"),
-        (called(not_before={"at": {1}}), "its not_before has at 'at' {1}, which is not JSON"),
+        (called(not_before={"at": {1}}), "its not_before has at 'at' a set, which is not JSON"),
         (called(not_before=loaded("at")), "its not_before takes what is loaded, and is never sent"),
         (
             called(not_before=result("b", "at")),

@@ -11,8 +11,8 @@ pytestmark = pytest.mark.django_db
 NAME = "create_shipment"
 WAIT = (
     "INSERT INTO orchestration_wait (step_id, task_id, agent, external_id, person, signal, due_at, fixed,"
-    " looks, asked_last, reminded) SELECT s.id, t.id, s.agent, '', '', '', clock_timestamp() + %(after)s::interval,"
-    " false, 0, false, 0 FROM orchestration_step s JOIN orchestration_task t ON t.id = s.task_id"
+    " looks, asked_last, reminded) SELECT s.id, t.id, s.agent, '', '', '',"
+    " clock_timestamp() + %(after)s::interval, false, 0, false, 0 FROM orchestration_step s JOIN orchestration_task t ON t.id = s.task_id"
     " WHERE t.reference = %(order)s AND s.name = %(name)s AND s.direction = 'do'"
 )
 TIMED = (
@@ -53,11 +53,6 @@ def blamed(rows):
 def delayed(rows):
     """The reference of an order whose shipment waits for its time, and nothing else goes on."""
     reference = rows.orders["waiting"]
-    plant(
-        "DELETE FROM orchestration_attempt a USING orchestration_step s, orchestration_task t"
-        " WHERE s.id = a.step_id AND t.id = s.task_id AND t.reference = %(order)s AND s.name = %(name)s",
-        order=reference, name=NAME,
-    )  # fmt: skip
     change(reference, TIMED)
     return reference
 
