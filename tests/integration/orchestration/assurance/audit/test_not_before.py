@@ -12,7 +12,8 @@ NAME = "create_shipment"
 WAIT = (
     "INSERT INTO orchestration_wait (step_id, task_id, agent, external_id, person, signal, due_at, fixed,"
     " looks, asked_last, reminded) SELECT s.id, t.id, s.agent, '', '', '',"
-    " clock_timestamp() + %(after)s::interval, false, 0, false, 0 FROM orchestration_step s JOIN orchestration_task t ON t.id = s.task_id"
+    " clock_timestamp() + %(after)s::interval, false, 0, false, 0"
+    " FROM orchestration_step s JOIN orchestration_task t ON t.id = s.task_id"
     " WHERE t.reference = %(order)s AND s.name = %(name)s AND s.direction = 'do'"
 )
 TIMED = (
