@@ -77,9 +77,13 @@ class TestTaskPage:
 class TestElsewhere:
     def test_search_finds_it(self, order):
         client = able()
-        for query, found in (("is:delayed", True), ("-is:delayed", False), ("is:awaiting", False)):
+        for query, matches in (
+            ("is:delayed", True),
+            ("-is:delayed", False),
+            ("is:awaiting", False),
+        ):
             text = client.get(reverse("ops:tasks"), {"q": query}).text
-            assert (order.reference in text) is found, query
+            assert (order.reference in text) is matches, query
 
     def test_list_says_when_it_begins(self, order):
         assert "begins in 9 d" in page(able().get(reverse("ops:tasks"))).only("main").text

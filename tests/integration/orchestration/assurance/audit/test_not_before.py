@@ -79,17 +79,17 @@ def test_row_of_a_step_that_has_begun_is_found(rows):
 
 
 @pytest.mark.parametrize("of_what_comes_before", [True, False])
-@pytest.mark.parametrize(("seconds", "found"), [(864_000, True), (0, False)])
-def test_step_that_was_sent_before_its_time_is_found(rows, of_what_comes_before, seconds, found):
+@pytest.mark.parametrize(("seconds", "blames"), [(864_000, True), (0, False)])
+def test_step_that_was_sent_before_its_time_is_found(rows, of_what_comes_before, seconds, blames):
     reference = rows.orders["processed"]
     first = Step.objects.filter(task__reference=reference, direction="do").order_by("id")[0].name
     name = NAME if of_what_comes_before else first
     change(reference, f"""flow = '{{"not_before": {seconds}}}'""", name=name)
-    assert blamed(rows) == ({(6, reference)} if found else set())
+    assert blamed(rows) == ({(6, reference)} if blames else set())
 
 
 @pytest.mark.parametrize(
-    ("at", "found"),
+    ("at", "blames"),
     [
         ("2999-01-01T00:00:00+00:00", True),
         ("2999-01-01T00:00:00.123456+02:00", True),
@@ -97,10 +97,10 @@ def test_step_that_was_sent_before_its_time_is_found(rows, of_what_comes_before,
         ("2999-W01-1T00:00:00+00:00", False),  # valid, and not what Postgres reads
     ],
 )
-def test_step_that_was_sent_before_a_time_of_the_calendar_is_found(rows, at, found):
+def test_step_that_was_sent_before_a_time_of_the_calendar_is_found(rows, at, blames):
     reference = rows.orders["processed"]
     change(reference, f"""flow = '{{"not_before": "{at}"}}'""")
-    assert blamed(rows) == ({(6, reference)} if found else set())
+    assert blamed(rows) == ({(6, reference)} if blames else set())
 
 
 def test_template_of_a_time_is_no_violation(rows):
