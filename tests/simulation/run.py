@@ -96,6 +96,8 @@ class Run:
 
     def _excused_poison(self, row: Row) -> bool:
         view = row.view
+        if row.begins_at is not None:
+            return False  # it was not sent yet
         kind = self.world.poison.get((view.task, view.name), "raises")
         return kind != "raises" and row.own_failures == 0
 
