@@ -23,7 +23,7 @@ class TaskState(TextChoices):
 class StepState(TextChoices):
     """The pattern's ProcessState of one record in the state store."""
 
-    WAITING = "waiting", "Waiting"  # a step it comes after is not done
+    WAITING = "waiting", "Waiting"  # for a step it comes after, or for its time
     PENDING = "pending", "Pending"  # may be claimed (when run_after, if any, has passed)
     PROCESSING = "processing", "Processing"  # claimed: an agent has it until complete_by
     AWAITING = (
@@ -116,11 +116,11 @@ TASK_MOVES: dict[TaskState, dict[TaskState, str]] = {
 
 STEP_MOVES: dict[StepState, dict[StepState, str]] = {
     StepState.WAITING: {
-        StepState.PENDING: "the steps it comes after are done",
-        StepState.PROCESSING: "these are done, and a scheduler claims it at once",
-        StepState.AWAITING: "these are done, and a person or a signal is to bring its result",
+        StepState.PENDING: "the steps it comes after are done, and its time has come",
+        StepState.PROCESSING: "the same, and a scheduler claims it at once",
+        StepState.AWAITING: "the same, and a person or a signal is to bring its result",
         StepState.SKIPPED: "its condition does not hold",
-        StepState.ERROR: "its request cannot be built",
+        StepState.ERROR: "its request cannot be built, or its time is not known",
         StepState.CANCELLED: "its task is undone; for an undo step: nothing was done",
     },
     StepState.PENDING: {

@@ -1,4 +1,4 @@
-"""Tasks that await what their service accepted, for three days: they cost nothing meanwhile."""
+"""Tasks that wait for three days, for what their service accepted or for their time: they cost nothing."""
 
 from collections.abc import Callable
 from typing import Any
@@ -28,6 +28,20 @@ SELECT id, task_id, %(agent)s, 'pi_' || id, '', '', clock_timestamp(),
     clock_timestamp() + interval '1 day', 0, false, 0
 FROM steps
 """
+# The same that wait for their time before they begin; `pending_since` says since when.
+DELAYED = AWAITING.replace(
+    "'awaiting', 0, 1, 1, 0, '', 0, 'later'", "'waiting', 0, 0, 1, 0, '', 0, ''"
+).replace(
+    """'pi_' || id, '', '', clock_timestamp(),
+    clock_timestamp() + interval '3 days', false, clock_timestamp() + interval '3 days', 60,
+    clock_timestamp() + interval '1 day',""",
+    """'', '', '', NULL,
+    NULL, false, clock_timestamp() + interval '3 days', NULL, NULL,""",
+)
+SINCE = """
+UPDATE orchestration_step s SET pending_since = clock_timestamp(), flow = '{"not_before": 259200}'
+FROM orchestration_wait w WHERE w.step_id = s.id AND s.process_state = 'waiting'
+"""
 GREETINGS = {"workflow": "greet", "step": "hello", "agent": "greeter", "action": "greet"}
 PAYMENTS = {
     "workflow": "process_order", "step": "authorize_payment", "agent": "payment", "action": "authorize",
@@ -44,3 +58,9 @@ def seed_waits(many: int, say: Callable[[str], None]) -> None:
 def await_many(cursor: Any, many: int, step: dict[str, str]) -> None:
     """Write tasks of one step each, which its service has accepted."""
     cursor.execute(AWAITING, {**step, "many": many})
+
+
+def delay_many(cursor: Any, many: int, step: dict[str, str]) -> None:
+    """Write tasks of one step each, which waits for its time."""
+    cursor.execute(DELAYED, {**step, "many": many})
+    cursor.execute(SINCE)

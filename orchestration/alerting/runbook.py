@@ -19,7 +19,7 @@ NAME = "[^/]+"
 RULES: Mapping[str, str] = {
     rf"step/{NAME}/{NAME}/expired/": "step-expired",
     rf"step/{NAME}/{NAME}/key_forgotten/": "step-key-forgotten",
-    rf"step/{NAME}/{NAME}/(request_not_built|not_loaded|load_failed)/": "step-request",
+    rf"step/{NAME}/{NAME}/(request_not_built|invalid_time|not_loaded|load_failed)/": "step-request",
     rf"step/{NAME}/{NAME}/(agent_error|no_such_action|result_not_stored|compute_failed)/": "step-code",
     rf"step/{NAME}/{NAME}/loop_blocked/": "loop-blocked",
     r"step/": "step-failed",

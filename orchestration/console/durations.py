@@ -1,5 +1,9 @@
 """The one way to write a duration: "250 ms", "1.2 s", "4 min 38 s", "19 min", "2 h 5 min", "3 d 4 h"."""
 
+from typing import Any
+
+from ..decisions.flow_words import template_words
+
 UNITS = ((86_400, "d", 3600, "h"), (3600, "h", 60, "min"), (60, "min", 1, "s"))
 
 
@@ -14,3 +18,10 @@ def format_duration(seconds: float) -> str:
     large, name, small, rest_name = next(unit for unit in UNITS if whole >= unit[0])
     count, rest = whole // large, whole % large // small
     return f"{count:,} {name}" + (f" {rest} {rest_name}" if rest and count < 10 else "")
+
+
+def declared_time(value: Any) -> str:
+    """Return what a step declares of a time: a duration, or what a template stands for; empty for none."""
+    if value is None:
+        return ""
+    return format_duration(value) if isinstance(value, int | float) else template_words(value)

@@ -21,6 +21,8 @@ class Flow(Struct, frozen=True, omit_defaults=True, gc=False):
     the code of a refusal what follows, before the step's policy does. What is accepted, or awaited from a
     `person` of a role or a `signal`, has to end within `ends_within` seconds, or by that time, a template;
     `late` says what follows otherwise. `remind` are seconds after which its application is reminded before.
+    `not_before` is a template of the seconds for which the step waits once all in `after` have ended, or of
+    the time until which it does; null: it does not wait.
     """
 
     when: Any = True
@@ -30,6 +32,7 @@ class Flow(Struct, frozen=True, omit_defaults=True, gc=False):
     ends_within: Any = None
     late: str = OnRejection.ERROR.value
     remind: Sequence[float] = ()
+    not_before: Any = None
 
     @property
     def is_awaited(self) -> bool:

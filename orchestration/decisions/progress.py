@@ -30,6 +30,8 @@ class Refusal(Enum):
     ALREADY_ANSWERED = "this attempt was answered already"
     NOT_IN_ERROR = "the step is not in error"
     NOT_BUILDABLE = "the request still cannot be built"
+    NO_TIME = "it is still not known when it may begin: resubmitted by itself, it begins now"
+    TOO_EARLY = "its time has not come"
     NO_SUCH_TASK = "the task does not exist"
     NO_SUCH_WORKFLOW = "its workflow is not declared any more: it can only be undone"
     IN_DOUBT = (
@@ -109,7 +111,10 @@ RENAMED = {"state": "process_state", "task": "task_id"}  # columns not called as
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StepPlan:
-    """A step to be: pending, with its request built, waiting with a template, or skipped."""
+    """A step to be: pending, with its request built, waiting with a template, or skipped.
+
+    `until` is of a first step that waits for its time: that, and whether it is one of the calendar.
+    """
 
     name: str
     agent: str
@@ -124,6 +129,7 @@ class StepPlan:
     charges: Mapping[str, Any] | None = None
     loads: Loads = ()
     flow: Flow | None = None
+    until: tuple[datetime, bool] | None = None
 
 
 def refuse_reply(

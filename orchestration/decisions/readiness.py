@@ -12,6 +12,8 @@ from ..states import ENDED_STEP_STATES, Direction, Outcome, StepState
 from .progress import StepView
 
 NOT_BUILT = "request_not_built"
+INVALID_TIME = "invalid_time"  # the code of a step of which it is not known when it may begin
+NO_TIMES: Mapping[int, bool] = {}
 BY_HAND = (
     "The step to undo was done by hand, so the service does not know its key. Undo it by hand, then "
     "mark this step as done by hand."
@@ -39,22 +41,31 @@ class Unbuildable:
 class Follows:
     """What follows for the waiting steps of a task: steps to start, those that fail, and ids of others.
 
-    `needless` are undo steps of what was never done; `skipped` are steps whose condition does not hold.
+    `needless` are undo steps of what was never done; `skipped` are steps whose condition does not hold;
+    `untimed` are steps of which it is to be found out whether they may begin yet.
     """
 
     released: list[Released] = field(default_factory=list)
     broken: list[Unbuildable] = field(default_factory=list)
     needless: list[int] = field(default_factory=list)
     skipped: list[int] = field(default_factory=list)
+    untimed: list[int] = field(default_factory=list)
 
 
-def release(steps: Collection[StepView], data: Mapping[str, Any], *, undoing: bool) -> Follows:
+def release(
+    steps: Collection[StepView],
+    data: Mapping[str, Any],
+    *,
+    undoing: bool,
+    times: Mapping[int, bool] = NO_TIMES,
+) -> Follows:
     """Return what follows for the waiting steps of a task.
 
     A step starts, or is skipped, once all that it comes after has ended. While the task is being undone
     an undo step starts once its own step and all that come after it are settled, and those of them that
     can be are undone. Of other steps only one that is in doubt does (its effect showed after a restore),
-    to be settled.
+    to be settled. `times` says of steps that have a time whether it has come; what may
+    have been done has had it.
     """
     does = {step.name: step for step in steps if step.direction == Direction.DO}
     follows = Follows()
@@ -63,7 +74,7 @@ def release(steps: Collection[StepView], data: Mapping[str, Any], *, undoing: bo
         waiting, ended = _to_undo(steps, does, follows)
         for step in filter(_waits_to_be_settled, does.values()):
             if all(does[name].state in ENDED_STEP_STATES for name in step.after):
-                _start(step, data, known, follows)
+                _start(step, data, known, follows, times)
     else:
         waiting = {name: step for name, step in does.items() if step.state == StepState.WAITING}
         ended = {name for name, step in does.items() if step.state in ENDED_STEP_STATES}
@@ -73,7 +84,7 @@ def release(steps: Collection[StepView], data: Mapping[str, Any], *, undoing: bo
             del waiting[step.name]
             if undoing and needs_person(does[step.name], step.request):
                 follows.broken.append(Unbuildable(id=step.id, reason=BY_HAND, code="done_by_hand"))
-            elif not _start(step, data, known, follows):
+            elif not _start(step, data, known, follows, times):
                 ended.add(step.name)
         if len(ended) == before:
             break  # none was skipped, so none has come within reach
@@ -98,8 +109,17 @@ def _to_undo(
     return waiting, ended
 
 
-def _start(step: StepView, data: Mapping[str, Any], known: "_Known", follows: Follows) -> bool:
-    """Have a step whose time has come start, or fail; return False for one that is skipped."""
+def _start(
+    step: StepView,
+    data: Mapping[str, Any],
+    known: "_Known",
+    follows: Follows,
+    times: Mapping[int, bool],
+) -> bool:
+    """Have a step whose turn has come start, wait for its time, or fail; return False if it is skipped."""
+    if has_time(step) and not (step.in_doubt or times.get(step.id)):
+        follows.untimed += [] if step.id in times else [step.id]
+        return True
     try:
         if not _is_needed(step, data, known):
             follows.skipped.append(step.id)
@@ -114,6 +134,11 @@ def _start(step: StepView, data: Mapping[str, Any], known: "_Known", follows: Fo
     else:
         follows.released.append(Released(id=step.id, request=request))
     return True
+
+
+def has_time(step: StepView) -> bool:
+    """Return whether a step may have to wait for its time."""
+    return step.flow is not None and step.flow.not_before is not None
 
 
 def _is_needed(step: StepView, data: Mapping[str, Any], known: "_Known") -> bool:

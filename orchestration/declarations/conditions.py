@@ -48,7 +48,7 @@ def taken(
     certain = _certain(step, steps, before)
     needed = {
         "when": set[str](), "request": certain, "undo_request": certain | {step.name},
-        "ends_within": certain,
+        "ends_within": certain, "not_before": set[str](),
     }  # fmt: skip
     for name, there in needed.items():
         template = getattr(step, name)

@@ -127,7 +127,7 @@ def returned(step: Step, agents: Mapping[str, type[Agent]]) -> Mapping[str, Any]
 
 def results(step: Step, schemas: Mapping[str, Mapping[str, Any] | None]) -> Iterable[Problem]:
     """Yield what a step takes of results that do not have it."""
-    for template in (step.request, step.undo_request, step.when):
+    for template in (step.request, step.undo_request, step.when, step.not_before):
         yield from templates.of_results(template, schemas)
     yield from conditions.of_results(step, schemas)
 

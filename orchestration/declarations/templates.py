@@ -113,13 +113,13 @@ def of_step(step: Step, before: set[str]) -> Iterable[Problem]:
     """Yield what the step's templates take that need not be there."""
     known = {
         "request": before, "undo_request": before | {step.name}, "charges": set[str](), "when": before,
-        "ends_within": before,
+        "ends_within": before, "not_before": before,
     }  # fmt: skip
     for name, there in known.items():
         for origin, *path in placeholders(getattr(step, name)):
             other = path[0] if origin == KEYS else origin
             if origin == LOADED:
-                if name in {"charges", "when", "ends_within"} or step.compute:
+                if name not in {"request", "undo_request"} or step.compute:
                     yield Problem("E001", f"its {name} takes what is loaded, and is never sent")
             elif other and other not in there:
                 what = "key" if origin == KEYS else "result"

@@ -1,15 +1,17 @@
-"""Problems of steps that end later: what brings their result, and by when."""
+"""Problems of what steps wait for: their time; what brings their result, and by when."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ..decisions.flow import PASS
+from ..payloads.moments import seconds_or_moment
 from ..registry import suggest
 from ..states import OnRejection
 from ..workflows.step import Step
 from . import templates
 from .problem import LONGEST_NAME, Problem, shown
 
+SECONDS = "Write seconds, such as 3 * 24 * 3600, or a template of seconds or of an ISO 8601 time."
 LATE = (OnRejection.ERROR.value, OnRejection.UNDO.value, PASS)
 
 
@@ -20,14 +22,7 @@ def malformed(step: Any) -> Iterable[Problem]:
         if not isinstance(value, str) or len(value) > LONGEST_NAME:
             text = f"its {name} is {shown(value)}, not a name of at most {LONGEST_NAME} characters"
             yield Problem("E016", text)
-    within = step.ends_within
-    number = isinstance(within, int | float) and not isinstance(within, bool)
-    if not (within is None or isinstance(within, Mapping) or (number and within > 0)):
-        yield Problem(
-            "E016", f"its ends_within is {shown(within)}, not seconds, or a template of a time"
-        )
-    for problem in templates.not_json(within):
-        yield problem._replace(text=f"its ends_within {problem.text}")
+    yield from _timeless(step)
     if step.late not in LATE:
         yield Problem("E016", f"its late is {shown(step.late)}{suggest(str(step.late), LATE)}")
     if isinstance(step.remind, str) or not isinstance(step.remind, Sequence):
@@ -38,6 +33,24 @@ def malformed(step: Any) -> Iterable[Problem]:
         )
     if not (step.returns is None or isinstance(step.returns, type | Mapping)):
         yield Problem("E016", f"its returns is {shown(step.returns)}, not a type or a JSON Schema")
+
+
+def _timeless(step: Any) -> Iterable[Problem]:
+    """Yield the times of a step that are none."""
+    within, begins = step.ends_within, step.not_before
+    number = isinstance(within, int | float) and not isinstance(within, bool)
+    if not (within is None or isinstance(within, Mapping) or (number and within > 0)):
+        yield Problem(
+            "E016", f"its ends_within is {shown(within)}, not seconds, or a template of a time"
+        )
+    if not (begins is None or isinstance(begins, Mapping)):
+        try:
+            seconds_or_moment(begins)
+        except ValueError as error:
+            yield Problem("E016", f"its not_before {error}", SECONDS)
+    for name in ("ends_within", "not_before"):
+        for problem in templates.not_json(getattr(step, name)):
+            yield problem._replace(text=f"its {name} {problem.text}")
 
 
 def kind(step: Step) -> Iterable[Problem]:

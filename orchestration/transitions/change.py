@@ -9,6 +9,7 @@ from ..alerting.alerts import AlertReport
 from ..applications.outbox import StatusUpdate
 from ..decisions.fairness import Arrival, Line
 from ..decisions.progress import StepView
+from ..decisions.readiness import has_time
 from ..incidents.fingerprint import Cause, normalise
 from ..incidents.tallies import StepFailure
 from ..models import Event
@@ -18,7 +19,7 @@ from ..states import Outcome, StepState, TaskState
 from . import moves
 from .new_steps import NewStep
 from .step_update import Move, StepUpdate
-from .waits import NewWait, Until
+from .waits import NewTime, NewWait, Until
 
 # states of a step that applications are notified of; a failure is reported for the whole task
 REPORTED = {StepState.PROCESSED, StepState.SKIPPED}
@@ -90,6 +91,9 @@ class Change:
     failures: dict[int, StepFailure] = field(default_factory=dict)
     opened: list[NewWait] = field(default_factory=list)  # what steps await from now on
     closed: set[int] = field(default_factory=set)  # steps that await nothing any more
+    times: dict[int, bool] = field(default_factory=dict)  # whether a step's time has come, if known
+    timed: list[NewTime] = field(default_factory=list)  # steps that wait for their time from now on
+    begun: set[int] = field(default_factory=set)  # steps that wait for no time any more
     alarms: list[AlertReport] = field(default_factory=list)
     recovered: list[str] = field(default_factory=list)  # fingerprints of alerts to close
     events: list[Event] = field(default_factory=list)
@@ -118,6 +122,8 @@ class Change:
         self.steps[step.id] = step
         if before and before.state == StepState.AWAITING != step.state:
             self.closed.add(step.id)
+        if before and before.state == StepState.WAITING != step.state and has_time(before):
+            self.begun.add(step.id)
         if self.notify_steps and before and before.state != step.state and step.state in REPORTED:
             detail = {"step": step.name, "direction": step.direction, "state": step.state}
             self.updates.append(StatusUpdate(task=self.id, kind=StatusKind.STEP, detail=detail))
@@ -127,6 +133,12 @@ class Change:
         doubt = step.in_doubt and step.outcome != Outcome.LATER  # what was accepted is undone
         cancelled = step.altered(state=StepState.CANCELLED, locked_by=None, in_doubt=doubt)
         self.move(moves.CANCELLED, cancelled, incident=None)
+
+    def wait_for(self, time: NewTime) -> None:
+        """Have a step wait for its time; its task's deadline is put off by that."""
+        self.times[time.step.id] = False
+        self.timed.append(time)
+        self.move(moves.TIMED, time.step, seconds=time.seconds)
 
     def await_result(self, step: StepView, request: Mapping[str, Any], until: Until) -> None:
         """Have a step await what a person or a signal brings."""

@@ -14,7 +14,8 @@ leaves its step out.
 Moved, in either direction:
 
 - `step.complete_by` while an agent has it; `run_after` of a retry with its `pending_since`; `resolve_by`.
-- `wait.ends_by` and `due_at` that are a duration; `look_at`, `asked_at`.
+- `wait.ends_by` and `due_at` that are a duration; of one until a step begins, its `pending_since`, too;
+  `look_at`, `asked_at`.
 - `gate.probe_at`, `paused_until`, `tokens_at`, and all others if it went back;
   `operation.starts_at`, `tokens_at`.
 - `worker.seen_at`: else all would count as dead, or the dead as alive.
@@ -38,7 +39,7 @@ Not moved:
   the order in which it was written.
 - `pending_since` of what may be claimed: alerts about what waits count from the jump on.
 - `step.holds_counted_until`: a hold that went on through the jump may put `resolve_by` off by more, or less.
-- What people set by the calendar: the `run_after` of a submission, a `fixed` end of a wait, a token's end,
+- What is set by the calendar: the `run_after` of a submission, a `fixed` end of a wait, a token's end,
   until when an incident is muted, or a refusal waited for.
 - Roll-ups, audits and drafts: after a jump back, up to that time is missing in the figures, and the
   next audit comes later.
@@ -55,6 +56,7 @@ from django.db.models.functions import Cast
 from .. import conf
 from ..cluster import leader_election
 from ..database import sql
+from ..decisions.readiness import INVALID_TIME
 from ..models import ClockJump, JumpedTime
 
 Row = TypeVar("Row", bound=Model)
@@ -139,11 +141,16 @@ EITHER_WAY = (
 )
 
 # What waits for a duration. A step that was never sent, nor failed otherwise, waits for a date.
-RETRIES = """t.process_state = 'pending' AND t.run_after IS NOT NULL
-    AND NOT (t.attempt = 0 AND t.error_code = '')"""
+RETRIES = f"""t.process_state = 'pending' AND t.run_after IS NOT NULL
+    AND NOT (t.attempt = 0 AND t.error_code IN ('', '{INVALID_TIME}'))"""
 RETRIES_BEFORE = f"{RETRIES} AND t.pending_since <= %(now)s - %(jump)s"
 
-WAITED_BEFORE = "NOT t.fixed AND t.awaited_at <= %(now)s - %(jump)s"
+TIMED = """t.process_state = 'waiting' AND t.id IN (
+    SELECT w.step_id FROM orchestration_wait w WHERE w.due_at IS NOT NULL AND NOT w.fixed)"""
+# A step that waits for its time has done so since all that it comes after had ended.
+SINCE = """coalesce(t.awaited_at, (SELECT s.pending_since FROM orchestration_step s
+    WHERE s.id = t.step_id AND s.process_state = 'waiting'))"""
+WAITED_BEFORE = f"NOT t.fixed AND {SINCE} <= %(now)s - %(jump)s"
 
 FORWARD = (
     Move(
@@ -154,6 +161,7 @@ FORWARD = (
     ),
     Move("step", "run_after", RETRIES_BEFORE),
     Move("step", "pending_since", RETRIES_BEFORE),
+    Move("step", "pending_since", f"{TIMED} AND t.pending_since <= %(now)s - %(jump)s"),
     # also what was refused since: mending it has rather more time
     Move("step", "resolve_by", "t.resolve_by IS NOT NULL"),
     Move("wait", "ends_by", WAITED_BEFORE),
@@ -165,7 +173,7 @@ FORWARD = (
     Move("worker", "seen_at", "true", "least(t.seen_at + %(jump)s, %(now)s)"),
 )
 
-WAITED_AHEAD = "NOT t.fixed AND (t.awaited_at > %(now)s OR t.awaited_at < %(now)s - %(since)s)"
+WAITED_AHEAD = f"NOT t.fixed AND ({SINCE} > %(now)s OR {SINCE} < %(now)s - %(since)s)"
 GATE_TIMES = ("since", "answered_at", "opened_at", "probe_at", "paused_until", "tokens_at")
 RETRIES_BACK = f"{RETRIES} AND (t.pending_since > %(now)s OR t.run_after > %(now)s - %(jump)s)"
 
@@ -180,6 +188,7 @@ BACK = (
     ),
     Move("step", "run_after", RETRIES_BACK),
     Move("step", "pending_since", RETRIES_BACK),
+    Move("step", "pending_since", f"{TIMED} AND t.pending_since > %(now)s"),
     Move(
         "step",
         "resolve_by",

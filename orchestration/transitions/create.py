@@ -1,7 +1,7 @@
 """Create tasks and their steps: nothing → pending or waiting (P5, P19, P20)."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -11,21 +11,19 @@ from ..applications import outbox
 from ..applications.outbox import StatusUpdate
 from ..database import clock, prepared, sql
 from ..decisions.progress import StepPlan, StepView, task_state
-from ..decisions.readiness import release
 from ..models import Step
 from ..models.fields import time_ordered_id
 from ..models.inbox import StatusKind
 from ..models.retention import content_hash
-from ..payloads.limits import why_not_sent
-from ..payloads.placeholders import Unresolved, resolve
-from ..states import StepState, TaskState
-from ..workflows.step import UNDECLARED
-from ..workflows.step import Step as Declared
+from ..payloads.placeholders import Unresolved
+from ..states import Direction, StepState, TaskState
 from ..workflows.workflow import Refused, Workflow
-from . import waits
+from . import moves, waits
+from .first_steps import first_steps, view
 from .new_steps import NewStep, inserting
+from .waits import NewTime, NewWait, Until
 
-PENDING, WAITING, AWAITING = StepState.PENDING, StepState.WAITING, StepState.AWAITING
+PENDING, AWAITING = StepState.PENDING, StepState.AWAITING
 RECEIVED = (StatusKind.RECEIVED,)
 ENDED_AT_ONCE = (StatusKind.RECEIVED, StatusKind.COMPLETED)  # none of its steps is needed
 
@@ -64,7 +62,7 @@ class NewTask:
 
 
 class _Planned(NamedTuple):
-    """A task to be, with its steps; none of them begins before the `earliest` time."""
+    """A task to be, with its steps; those that are pending begin at the `earliest` time."""
 
     id: UUID
     item: NewTask
@@ -91,8 +89,8 @@ def create(new: Sequence[NewTask], also: Sequence[prepared.Part] = ()) -> list[U
         for plan in task.steps
     ]  # fmt: skip
     prepared.run_all([_inserting(planned), *inserting(steps), *also])
-    if any(plan.state == AWAITING for task in planned for plan in task.steps):
-        _await(planned)
+    if any(plan.state == AWAITING or plan.until for task in planned for plan in task.steps):
+        _wait(planned)
     outbox.write(
         [
             StatusUpdate(task=task.id, kind=kind)
@@ -105,41 +103,44 @@ def create(new: Sequence[NewTask], also: Sequence[prepared.Part] = ()) -> list[U
     return [task.id for task in planned]
 
 
-def _await(planned: Sequence[_Planned]) -> None:
-    """Write what first steps of new tasks await from people and signals."""
-    awaited = {
+def _wait(planned: Sequence[_Planned]) -> None:
+    """Write what first steps of new tasks await from people and signals, and which wait for their time."""
+    waiting = {
         (task.id, plan.name): (task, plan)
         for task in planned
         for plan in task.steps
-        if plan.state == AWAITING
+        if plan.state == AWAITING or plan.until
     }
-    rows = Step.objects.filter(task__in=[task.id for task in planned], process_state=AWAITING)
-    opened = []
+    rows = Step.objects.filter(task__in={task for task, _ in waiting}, direction=Direction.DO)
+    opened, timed = [], []
     for number, task_id, name in rows.values_list("id", "task_id", "name"):
-        task, plan = awaited[task_id, name]
-        view = _view(number, task_id, plan)
-        try:
-            until = waits.ends_by(view, [view], task.item.data)
-        except Unresolved as error:
-            raise Refused(f"the step {name} cannot be awaited: {error}") from None
-        opened.append(waits.NewWait(step=view, until=until))
+        if (task_id, name) not in waiting:
+            continue
+        task, plan = waiting[task_id, name]
+        step = view(number, task_id, plan)
+        if plan.until:
+            timed.append(NewTime(step, Until(*plan.until)))
+        else:
+            opened.append(NewWait(step=step, until=_ends_by(step, task.item.data)))
+    moves.TIMED.write([time.step for time in timed], seconds=[time.seconds for time in timed])
+    waits.write_times(timed, ())
     waits.write(opened, ())
 
 
-def _view(number: int, task: UUID, plan: StepPlan) -> StepView:
-    """Return a step to be as decisions see it."""
-    return StepView(
-        id=number, task=task, name=plan.name, agent=plan.agent, state=plan.state, after=plan.after,
-        attempt=0, locked_by=None, request=plan.request, result=None, flow=plan.flow,
-    )  # fmt: skip
+def _ends_by(step: StepView, data: Mapping[str, Any]) -> Until:
+    try:
+        return waits.ends_by(step, [step], data)
+    except Unresolved as error:
+        raise Refused(f"the step {step.name} cannot be awaited: {error}") from None
 
 
 def _plan(item: NewTask) -> _Planned:
     workflow = registry.get(registry.workflows, "workflow", item.workflow)
     task = item.id or time_ordered_id()
-    steps = first_steps(workflow, item.data, task)
+    earliest = workflow.earliest(item.data)
+    steps = first_steps(workflow, item.data, task, earliest)
     return _Planned(
-        id=task, item=item, workflow=workflow, earliest=workflow.earliest(item.data), steps=steps,
+        id=task, item=item, workflow=workflow, earliest=earliest, steps=steps,
         state=task_state(TaskState.PENDING, steps, undoing=False),
     )  # fmt: skip
 
@@ -158,7 +159,7 @@ def _inserting(planned: Sequence[_Planned]) -> prepared.Part:
             "fairness_keys": [item.fairness_key for item in items],
             "data": sql.as_json([item.data for item in items]),
             "reply_to": [item.reply_to for item in items],
-            "allowed": [task.workflow.time_allowed + _delay(task.earliest) for task in planned],
+            "allowed": [task.workflow.time_allowed + _delay(task) for task in planned],
             "owner_applications": [task.workflow.owner_application for task in planned],
             "labels": [card.label for card in cards],
             "contacts": [card.contact for card in cards],
@@ -169,63 +170,8 @@ def _inserting(planned: Sequence[_Planned]) -> prepared.Part:
     )
 
 
-def _delay(after: datetime | None) -> float:
-    """Return the seconds until a task may begin."""
-    return 0.0 if after is None else max(0.0, after.timestamp() - clock.now())
-
-
-def first_steps(workflow: Workflow, data: Mapping[str, Any], task: UUID) -> list[StepPlan]:
-    """Return the steps of a new task; raise `Unresolved` if `data` lacks fields that it takes.
-
-    Raises `Refused` if a first request would be too large to be sent. A first step whose condition does not
-    hold is skipped, and so may be what comes after it. The templates of waiting steps
-    are kept as they are: a value of the input is put in only when the request is built, so that no
-    input can pose as a placeholder.
-    """
-    workflow.require(data)
-    plans = []
-    for step in workflow.steps:
-        is_first = not step.after and not workflow.begins_conditionally
-        request = resolve(step.request, data, {}) if is_first else step.request
-        if is_first and (reason := why_not_sent(request)):
-            raise Refused(f"the request of {step.name} cannot be sent: {reason}")
-        undo = "" if step.undo in {None, UNDECLARED} else str(step.undo)
-        plans.append(
-            StepPlan(
-                name=step.name,
-                agent=step.agent,
-                action=step.action,
-                after=step.after,
-                request=request,
-                state=_begins(step) if is_first else WAITING,
-                undo_action=undo,
-                undo_request=step.undo_request if undo else None,
-                irreversible=step.irreversible,
-                charges=resolve(step.charges, data, {}),
-                loads=step.loads,
-                flow=step.flow,
-            )
-        )
-    return _begun(workflow, plans, data, task) if workflow.begins_conditionally else plans
-
-
-def _begins(step: Declared) -> StepState:
-    """Return as what a step begins that comes after no other."""
-    return AWAITING if step.is_awaited else PENDING
-
-
-def _begun(
-    workflow: Workflow, plans: Sequence[StepPlan], data: Mapping[str, Any], task: UUID
-) -> list[StepPlan]:
-    """Return the steps of a new task, some of them skipped; those that may start have their requests."""
-    views = [_view(number, task, plan) for number, plan in enumerate(plans)]
-    follows = release(views, data, undoing=False)
-    for problem in follows.broken:
-        raise Refused(f"the request of {plans[problem.id].name} cannot be built: {problem.reason}")
-    skipped = {number: {"state": StepState.SKIPPED} for number in follows.skipped}
-    ready = {
-        step.id: {"state": _begins(workflow.steps[step.id]), "request": step.request}
-        for step in follows.released
-    }
-    changes: dict[int, dict[str, Any]] = {**skipped, **ready}
-    return [replace(plan, **changes.get(number, {})) for number, plan in enumerate(plans)]
+def _delay(task: _Planned) -> float:
+    """Return the seconds until a task may begin, but for steps that wait for their time: they add that."""
+    if task.earliest is None or any(plan.until for plan in task.steps):
+        return 0.0
+    return max(0.0, task.earliest.timestamp() - clock.now())

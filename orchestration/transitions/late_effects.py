@@ -24,8 +24,8 @@ from ..payloads.placeholders import loads_of
 from ..states import Direction, Outcome, StepState
 from . import moves
 from .change import Change
+from .following import insert_new_steps
 from .new_steps import NewStep
-from .settle import insert_new_steps
 
 UNDONE_BY_ITSELF = "The task is being undone or was undone: the undo of this step is sent as well."
 FOR_A_PERSON = (

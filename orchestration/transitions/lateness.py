@@ -1,4 +1,4 @@
-"""What follows where a result does not come in time: a reminder, a last question, an error, an undo (P21)."""
+"""What follows as a wait is over: a beginning, a reminder, a last question, an error, an undo (P21)."""
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
@@ -49,17 +49,23 @@ def late_tasks(limit: int, excluded: Collection[UUID] = (), *, now: datetime) ->
 
 @transaction.atomic
 def end_waits(tasks: Collection[UUID], *, by: str, now: datetime) -> int:
-    """Remind of what is awaited in tasks, or decide what follows as it is late; return for how many waits.
+    """Have steps of tasks begin whose time has come, remind of what is awaited, or decide what follows as it
+    is late; return for how many waits.
 
     Skips tasks that others have locked: the next sweep finds them.
     """
     changes = lock(tasks, wait=False)
     late: list[tuple[Change, Wait]] = []
     asked: list[Wait] = []
+    begun = 0
     reminded: list[Wait] = []  # constraint wait_ends: they have both times
     for wait in _due(now).filter(task__in=changes).order_by("id"):
         change = changes[wait.task_id]
         step = change.steps[wait.step_id]
+        if step.state == StepState.WAITING:
+            change.times[step.id] = True
+            begun += 1
+            continue
         if step.state != StepState.AWAITING:
             continue
         if wait.ends_by and wait.ends_by > now and not wait.asked_last:
@@ -77,7 +83,7 @@ def end_waits(tasks: Collection[UUID], *, by: str, now: datetime) -> int:
         sql.run(ASK_LAST, {"ids": [wait.id for wait in asked]})
     _end(late, by=by)
     finish(changes.values(), by=by)
-    return len(reminded) + len(asked) + len(late)
+    return len(reminded) + len(asked) + len(late) + begun
 
 
 def _remind(reminded: Sequence[Wait], changes: dict[UUID, Change]) -> None:

@@ -22,10 +22,10 @@ from ..payloads.keys import step_key
 from ..states import LOCAL, StepState, TaskState
 from . import moves
 from .change import Change
+from .following import follow
 from .holds import held
 from .locked_task import lock
 from .replies import Recorded, apply, locked_causes
-from .settle import follow
 
 WAITING = f"""FROM orchestration_step s JOIN orchestration_task t ON t.id = s.task_id
 WHERE s.agent = '{LOCAL}' AND s.isolated = false AND {claimable("s")}"""

@@ -16,6 +16,11 @@ RELEASED = StepUpdate(
     turn="bigint",
 )
 
+# waiting, and stays that: all that it comes after has ended, and its time has not come
+TIMED = StepUpdate(
+    "pending_since = clock_timestamp(), held_seconds = s.held_seconds + r.seconds", seconds="float8"
+)
+
 # pending → processing, of a step that needs no agent
 BEGUN = StepUpdate(
     f"""process_state = 'processing', locked_by = r.by, attempt = s.attempt + 1,

@@ -1,7 +1,8 @@
 """Resubmit a step in error, or mark it as done by hand (P25)."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import Any
 
 from django.db import transaction
@@ -10,12 +11,12 @@ from ..agents import payload_schemas
 from ..database import clock
 from ..decisions.amendment import NOTHING, Amendment
 from ..decisions.progress import Refusal, StepView
-from ..decisions.readiness import build
+from ..decisions.readiness import INVALID_TIME, build
 from ..decisions.recovery import KEY_FORGOTTEN, KEYS, keeps_key, key_of_resubmission
 from ..models import Step
 from ..models.history import EventKind
 from ..payloads.keys import step_key
-from ..payloads.placeholders import Loads, at
+from ..payloads.placeholders import Loads, Unresolved, at
 from ..states import Direction, StepState
 from . import moves, waits
 from .amendments import amend
@@ -24,7 +25,7 @@ from .late_effects import close_undone
 from .locked_task import lock
 from .settle import finish
 from .undo_requests import take_back
-from .waits import Until
+from .waits import NewTime, Until
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,6 +37,7 @@ class PlannedRetry:
     request: Mapping[str, Any]
     changed: bool
     why: str
+    wait: float = 0.0  # seconds until its time comes
 
     @property
     def loads(self) -> Loads | None:
@@ -85,6 +87,10 @@ def resubmit(  # noqa: PLR0913 - which, who and why, and what changes
     again = _decide(change, step, request=request, nothing_done=nothing_done)
     if isinstance(again, Refusal):
         return again
+    with suppress(Unresolved):  # else it is this person who says when: now
+        again = replace(again, wait=_until_its_time(change, step, amendment.data))
+    if again.wait and step.flow and step.flow.is_awaited:
+        return Refusal.TOO_EARLY
     amend(change, amendment.data)
     _write([again], actor=actor, reason=reason, amendment=amendment, operation=operation)
     return None
@@ -105,7 +111,7 @@ def resubmit_all(
     for step_id, task in tasks.items():
         change = changes[task]
         step = change.steps[step_id]
-        again = _refusal(step, seen[step_id]) or _decide(change, step)
+        again = _refusal(step, seen[step_id]) or _untimed(change, step) or _decide(change, step)
         answers[step_id] = again if isinstance(again, Refusal) else None
         if isinstance(again, PlannedRetry):
             accepted.append(again)
@@ -170,10 +176,26 @@ def _write(
             probing_outcome=_settles(again),
             request=again.request,
             loads=again.loads,
-            wait=amendment.wait,
+            wait=max(amendment.wait, again.wait),
             patience=amendment.patience,
         )
     finish({again.change.id: again.change for again in steps}.values(), by=actor)
+
+
+def _untimed(change: Change, step: StepView) -> Refusal | None:
+    """Return why a step is not tried again with others, if its time is not there; else None."""
+    try:
+        return Refusal.TOO_EARLY if _until_its_time(change, step, {}) else None
+    except Unresolved:
+        return Refusal.NO_TIME
+
+
+def _until_its_time(change: Change, step: StepView, amended: Mapping[str, Any]) -> float:
+    """Return the seconds to wait of a step whose time was not known; raise `Unresolved` if it is not."""
+    if step.error_code != INVALID_TIME or step.attempt:
+        return 0.0
+    until = waits.begins_at(step, change.steps.values(), {**change.data, **amended})
+    return NewTime(step, until).seconds if until else 0.0
 
 
 def _until(change: Change, step: StepView) -> Until:

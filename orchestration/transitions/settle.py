@@ -3,7 +3,6 @@
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
-from typing import Any
 from uuid import UUID
 
 from ..alerting import alerts, notifications
@@ -11,18 +10,15 @@ from ..alerting.alerts import AlertReport
 from ..applications import outbox
 from ..applications.outbox import StatusUpdate
 from ..database import prepared
-from ..decisions.progress import StepView, task_state
-from ..decisions.readiness import NOT_BUILT, release
+from ..decisions.progress import task_state
 from ..incidents import tallies
 from ..models import Event
 from ..models.history import EventKind
 from ..models.inbox import StatusKind
-from ..payloads.placeholders import Unresolved
 from ..states import FINAL_TASK_STATES, Direction, Outcome, StepState, TaskState
 from . import moves, operation_items, reports, step_update, waits
-from .change import Change, FinalFailure, Ready
-from .locked_task import read_new_steps
-from .new_steps import insert_steps
+from .change import Change, Ready
+from .following import follow
 from .step_update import Move, require
 from .turns import next_turns
 
@@ -93,51 +89,6 @@ def settle(changes: Iterable[Change], *, by: str) -> Consequences:
     )
 
 
-def follow(changes: Collection[Change]) -> None:
-    """Decide what follows for the waiting steps of tasks, and note those that are ready."""
-    insert_new_steps(changes)
-    for change in changes:
-        if change.followed == len(change.moves):
-            continue  # nothing has changed since
-        follows = release(change.steps.values(), change.data, undoing=change.undoing)
-        for step in follows.released:
-            view = change.steps[step.id]
-            if view.flow is not None and view.flow.is_awaited:
-                _await(change, view, step.request)
-                continue
-            change.ready.append(Ready(change, view, step.request, change.arrival(view)))
-            change.set(view.altered(state=StepState.PENDING, request=step.request))
-        for problem in follows.broken:
-            change.fail(
-                FinalFailure(step=problem.id, code=problem.code, message=problem.reason, attempt=0)
-            )
-        for unneeded in follows.needless:
-            change.cancel(change.steps[unneeded])
-        for unneeded in follows.skipped:
-            change.skip(change.steps[unneeded])
-        change.followed = len(change.moves)
-
-
-def _await(change: Change, step: StepView, request: Mapping[str, Any]) -> None:
-    """Have a step await its person or signal, or fail, if it is not known until when."""
-    try:
-        until = waits.ends_by(step, change.steps.values(), change.data)
-    except Unresolved as error:
-        change.fail(FinalFailure(step=step.id, code=NOT_BUILT, message=str(error), attempt=0))
-    else:
-        change.await_result(step, request, until)
-
-
-def insert_new_steps(changes: Iterable[Change]) -> None:
-    """Write the undo steps that were decided on: what follows needs their ids."""
-    if begun := [change for change in changes if change.new_steps]:
-        insert_steps([step for change in begun for step in change.new_steps], again=True)
-        read_new_steps({change.id: change for change in begun})
-        for change in begun:
-            change.new_steps = []
-            change.followed = -1  # what follows depends on them
-
-
 def release_ready(ready: Sequence[Ready]) -> None:
     """Write steps that are ready: waiting → pending. Those without a turn get one."""
     turns = iter(next_turns([step.arrival for step in ready if step.turn is None]))
@@ -149,7 +100,9 @@ def release_ready(ready: Sequence[Ready]) -> None:
 
 
 def _write_waits(changes: Sequence[Change]) -> bool:
-    """Write what steps await; return whether any of it has been reported already."""
+    """Write what steps wait for; return whether any of what they await has been reported already."""
+    times = [time for change in changes for time in change.timed]
+    waits.write_times(times, {step for change in changes for step in change.begun})
     closed = {step for change in changes for step in change.closed}
     return waits.write([wait for change in changes for wait in change.opened], closed)
 

@@ -1,4 +1,7 @@
-"""Write what steps await, and end it: one row for each, which goes as the step ends."""
+"""Write what steps wait for, and end it: one row for each, which goes as that ends.
+
+A step awaits a result; or, before it begins, its time.
+"""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -8,12 +11,12 @@ from typing import Any, NamedTuple
 from ..database import clock, prepared, sql
 from ..decisions.progress import StepView
 from ..decisions.readiness import value_of
-from ..payloads.moments import moment
+from ..payloads.moments import seconds_or_moment
 from ..payloads.placeholders import Unresolved
 from ..states import Outcome
 
+SHORTEST_S = 1e-6  # of a wait for a result
 DEFAULT_S = 86_400.0  # seconds that an accepted request has, where its workflow does not say
-LONGEST_S = 10 * 366 * DEFAULT_S
 
 # A row is there before, if the result was; that stays, for what follows to see.
 OPEN = """
@@ -38,6 +41,25 @@ VALUES (%(step)s, %(task)s::uuid, %(agent)s, '', '', '', 0, false, 0, %(report)s
 ON CONFLICT (step_id) DO UPDATE SET report = coalesce(orchestration_wait.report, excluded.report)
 """
 CLOSE = "DELETE FROM orchestration_wait WHERE step_id = ANY(%(steps)s::bigint[])"
+
+# Until a step's time has come; what was reported of it before stays.
+HOLD_BACK = """
+INSERT INTO orchestration_wait (step_id, task_id, agent, external_id, person, signal, fixed, due_at, looks,
+    asked_last, reminded)
+SELECT w.step, w.task, w.agent, '', '', '', w.fixed, w.due_at, 0, false, 0
+FROM unnest(%(steps)s::bigint[], %(tasks)s::uuid[], %(agents)s::text[], %(due_at)s::timestamptz[],
+    %(fixed)s::bool[]) AS w (step, task, agent, due_at, fixed)
+ON CONFLICT (step_id) DO UPDATE SET due_at = excluded.due_at, fixed = excluded.fixed
+"""
+BEGIN = """
+WITH begun AS (
+    UPDATE orchestration_wait SET due_at = NULL, fixed = false
+    WHERE step_id = ANY(%(steps)s::bigint[]) AND report IS NOT NULL)
+DELETE FROM orchestration_wait WHERE step_id = ANY(%(steps)s::bigint[]) AND report IS NULL
+"""
+HELD_BACK = """
+SELECT step_id FROM orchestration_wait WHERE step_id = ANY(%(steps)s::bigint[]) AND due_at IS NOT NULL
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,6 +100,18 @@ class Until(NamedTuple):
         return cls(clock.utc_now() + timedelta(seconds=seconds))
 
 
+class NewTime(NamedTuple):
+    """The time for which a step is to wait before it begins."""
+
+    step: StepView
+    until: "Until"
+
+    @property
+    def seconds(self) -> float:
+        """Return for how long it waits, from now on."""
+        return (self.until.at - clock.utc_now()).total_seconds()
+
+
 @dataclass(frozen=True, kw_only=True)
 class NewWait:
     """What a step is to await; what its service accepted has an id of its own, and may be asked about."""
@@ -107,14 +141,46 @@ def ends_by(step: StepView, steps: Collection[StepView], data: Mapping[str, Any]
     """Return by when the result of a step has to be there; raise `Unresolved` if that is not known."""
     within = step.flow.ends_within if step.flow else None
     value = DEFAULT_S if within is None else value_of(within, steps, data)
-    if isinstance(value, str):
-        try:
-            return Until(moment(value), fixed=True)
-        except ValueError as error:
-            raise Unresolved(f"the end of its wait {error}") from None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= LONGEST_S:
-        raise Unresolved(f"the end of its wait {value!r} is neither a number of seconds nor a time")
-    return Until.after(value)
+    return _until(value, "the end of its wait", least=SHORTEST_S)
+
+
+def begins_at(step: StepView, steps: Collection[StepView], data: Mapping[str, Any]) -> Until | None:
+    """Return until when a step has to wait for its time, or None if that has come.
+
+    Raises `Unresolved` if it is not known.
+    """
+    value = value_of(step.flow.not_before if step.flow else None, steps, data)
+    until = None if value is None else _until(value, "its not_before")
+    return until if until and until.at > clock.utc_now() else None
+
+
+def _until(value: Any, what: str, *, least: float = 0.0) -> Until:
+    """Return until when a wait lasts that begins now; raise `Unresolved` if that is not known."""
+    try:
+        named = seconds_or_moment(value, least=least)
+    except ValueError as error:
+        raise Unresolved(f"{what} {error}") from None
+    return Until(named, fixed=True) if isinstance(named, datetime) else Until.after(named)
+
+
+def held_back(steps: Collection[int]) -> set[int]:
+    """Return which of some steps wait for their time."""
+    return {step for (step,) in prepared.run(HELD_BACK, {"steps": list(steps)})}
+
+
+def write_times(timed: Sequence[NewTime], begun: Collection[int]) -> None:
+    """Write for which time steps of locked tasks wait from now on, and which wait no longer."""
+    if timed:
+        values = {
+            "steps": [wait.step.id for wait in timed],
+            "tasks": [str(wait.step.task) for wait in timed],
+            "agents": [wait.step.agent for wait in timed],
+            "due_at": [wait.until.at for wait in timed],
+            "fixed": [wait.until.fixed for wait in timed],
+        }
+        prepared.run(HOLD_BACK, values)
+    if begun:
+        prepared.run(BEGIN, {"steps": list(begun)})
 
 
 def keep(step: StepView, report: Report) -> None:

@@ -1,4 +1,4 @@
-"""What steps wait for whose results come later: read for those that do, and in words."""
+"""What steps wait for whose results come later, or whose time has not come: their rows, and in words."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -10,11 +10,20 @@ COMPUTED = "local (no agent)"  # instead of an agent's action
 
 
 def waits_of(steps: Iterable[Step]) -> dict[int, Wait]:
-    """Return what awaiting steps wait for, by step; no query if none awaits anything."""
-    ids = [step.id for step in steps if step.process_state == StepState.AWAITING]
+    """Return what steps await, or until when they wait for their time, by step; no query if none does."""
+    ids = [
+        step.id
+        for step in steps
+        if step.process_state == StepState.AWAITING or waits_for_time(step)
+    ]
     if not ids:
         return {}
     return {wait.step_id: wait for wait in Wait.objects.filter(step__in=ids).defer("report")}
+
+
+def waits_for_time(step: Step) -> bool:
+    """Return whether all that a step comes after has ended, and it waits for its time."""
+    return step.process_state == StepState.WAITING and step.pending_since is not None
 
 
 def source(step: Any) -> tuple[str, str]:

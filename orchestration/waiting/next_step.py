@@ -19,7 +19,7 @@ from ..states import (
 )
 from ..transitions.local_steps import NO_FUNCTION
 from .agent_view import AgentView
-from .awaited import awaited
+from .awaited import awaited, waits_for_time
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -78,11 +78,10 @@ def of_step(  # noqa: PLR0913 - a row, and what was read beside it
     """Return what happens next to `step`; `done` names the steps of its task that are.
 
     `hold` is the hold in force on its task, or on this step of every task; `place` is where it
-    stands while it may be claimed; `wait` is what it awaits, if it does.
+    stands while it may be claimed; `wait` is what it awaits, or its time, if it does.
     """
     if step.process_state == StepState.WAITING:
-        missing = [name for name in step.after if name not in done]
-        return NextStep(text=f"waiting for {_listed(missing)}{_if_needed(step)}")
+        return _of_waiting(step, done, wait, now)
     if step.process_state == StepState.PENDING:
         agent = agents.get(step.agent)
         limits = agent.of_step(workflow, step.name) if agent else None
@@ -92,6 +91,16 @@ def of_step(  # noqa: PLR0913 - a row, and what was read beside it
     if step.process_state == StepState.AWAITING:
         return _of_awaiting(step, wait)
     return _of_ended(step)
+
+
+def _of_waiting(step: Step, done: Collection[str], wait: Wait | None, now: datetime) -> NextStep:
+    needed = _if_needed(step)
+    if waits_for_time(step) and wait and wait.due_at:
+        if wait.due_at > now:
+            return NextStep(text="begins", at=wait.due_at, after=needed)
+        return NextStep(text=f"begins now{needed}")
+    missing = [name for name in step.after if name not in done]
+    return NextStep(text=f"waiting for {_listed(missing)}{needed}")
 
 
 def _of_ended(step: Step) -> NextStep:
@@ -196,9 +205,10 @@ def telling_step(steps: Sequence[Step]) -> int | None:
     """Return the index of the step that says where its task stands; None when all are done."""
     for state in TELLING:
         for index, step in enumerate(steps):
-            if step.process_state == state:
+            if step.process_state == state and (state != StepState.WAITING or waits_for_time(step)):
                 return index
-    return None
+    waiting = (index for index, each in enumerate(steps) if each.process_state == StepState.WAITING)
+    return next(waiting, None)
 
 
 def of_task(

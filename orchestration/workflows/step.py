@@ -50,6 +50,10 @@ class Step:
     "error", "undo", or "pass", which skips the step. `remind` are seconds after which its application gets a
     status message that it waits still.
 
+    `not_before` has any step wait for its time: a number of seconds, counted from when all in `after` have
+    ended (of a first step, from when the task is made), or a template of one or of an ISO 8601 time; null is
+    at once. `when` is decided, and the request is built, as the time comes.
+
     >>> book = Step(name="book", agent="greeter", action="greet", request={"guest": field("name")},
     ...             after=["check"], undo="take_back", undo_request={"key": key("book")})
     """
@@ -73,6 +77,7 @@ class Step:
     ends_within: Any = None
     late: str = OnRejection.ERROR.value
     remind: Sequence[float] = ()
+    not_before: Any = None
 
     def __post_init__(self) -> None:
         if (self.compute is not None or self.is_awaited) and self.undo == UNDECLARED:
@@ -85,10 +90,10 @@ class Step:
 
     @cached_property
     def flow(self) -> Flow | None:
-        """What is stored of its condition, its refusals and its waits; None for a plain step."""
+        """What is stored of its condition, its refusals, its waits and its time; None for a plain step."""
         flow = Flow(
             when=self.when, refused=self.refused, person=self.person, signal=self.signal,
-            ends_within=self.ends_within, late=self.late, remind=self.remind,
+            ends_within=self.ends_within, late=self.late, remind=self.remind, not_before=self.not_before,
         )  # fmt: skip
         return None if flow == Flow() else flow
 

@@ -14,8 +14,8 @@ from typing import Any
 from uuid import UUID
 
 from ..payloads.limits import LONGEST_CONTACT, LONGEST_CURRENCY, LONGEST_LABEL
-from ..payloads.moments import moment
-from ..payloads.placeholders import Unresolved, has, near, required, resolve
+from ..payloads.moments import moment, seconds_or_moment
+from ..payloads.placeholders import Unresolved, ends, has, near, placeholders, required, resolve
 from .step import Step
 
 # of times that people give: Postgres goes on where Python's calendar ends
@@ -190,13 +190,30 @@ class Workflow:
         for step in self.steps:
             templates += [
                 step.request, step.undo_request, step.charges, step.when, step.ends_within,
+                step.not_before,
             ]  # fmt: skip
         return templates
 
     @cached_property
-    def begins_conditionally(self) -> bool:
-        """Whether a first step may be skipped."""
-        return any(step.when is not True and not step.after for step in self.steps)
+    def begins_plainly(self) -> bool:
+        """Whether each first step may begin as a task is made: none has a condition, or a time."""
+        first = [step for step in self.steps if not step.after]
+        return all(step.when is True and step.not_before is None for step in first)
+
+    @cached_property
+    def begins_awaiting(self) -> bool:
+        """Whether a first step awaits a person or a signal."""
+        return any(step.is_awaited for step in self.steps if not step.after)
+
+    @cached_property
+    def times_of_input(self) -> Sequence[tuple[str, Any]]:
+        """The steps whose earliest time is known from the input alone, each with its template."""
+        timed = [(step.name, step.not_before) for step in self.steps if step.not_before is not None]
+        return [
+            (name, template)
+            for name, template in timed
+            if not any(origin for origin, *_ in placeholders(template)) and not list(ends(template))
+        ]
 
     @cached_property
     def fields(self) -> tuple[tuple[str, ...], ...]:
@@ -219,7 +236,17 @@ class Workflow:
             named = (".".join(path) + near(data, path) for path in missing)
             raise Unresolved(f"the input has no {', '.join(named)}")
         self.earliest(data)
+        for name, template in self.times_of_input:
+            self._require_time(name, resolve(template, data, {}))
         self.worth(data)
+
+    def _require_time(self, step: str, value: Any) -> None:
+        """Raise `Refused` if a value is none of a step's `not_before`."""
+        try:
+            if value is not None:
+                seconds_or_moment(value)
+        except ValueError as error:
+            raise Refused(f"the not_before of {step} {error}") from None
 
     def earliest(self, data: Mapping[str, Any]) -> datetime | None:
         """Return when the first steps of a task may begin; raise `Refused` if that is not a time."""

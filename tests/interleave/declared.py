@@ -88,7 +88,7 @@ WORKFLOWS = (
         steps=[
             step("left", "alpha"),
             step("right", "gamma"),
-            step("last", "beta", "left", "right", irreversible="it is in the post"),
+            step("last", "beta", "left", "right", irreversible="it is in the post", not_before=3.0),
         ],
     ),
     Workflow(

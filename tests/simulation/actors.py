@@ -316,7 +316,7 @@ class Supervisor:
         world.after(1.0, self.sweep)
         if world.now < self.stopped_until or world.stuck():
             return
-        due, late = self._due()
+        due, late, begin = self._due()
         for row in due:
             if world.hit("sweep_crash"):
                 return
@@ -327,13 +327,15 @@ class Supervisor:
         for row in (row for row in late if not world.locked("task", row.view.task)):
             if row.ends_by is not None:  # else an undo of its task came in between
                 self._end_wait(row)
+        for row in (row for row in begin if not world.locked("task", row.view.task)):
+            self.store.begin(row)
         self._undo_overdue()
         if self.schedulers.inbox or any(self.store.due(agent) for agent in (*world.agents, LOCAL)):
             self.schedulers.ring()
 
-    def _due(self) -> tuple[list[Row], list[Row]]:
-        """Return the steps that have failed, and those that are late; end waits for retries."""
-        now, due, late = self.world.now, [], []
+    def _due(self) -> tuple[list[Row], list[Row], list[Row]]:
+        """Return the steps that have failed, are late, and begin; end waits for retries."""
+        now, due, late, begin = self.world.now, [], [], []
         for row in self.store.rows.values():
             if row.complete_by is not None and row.complete_by <= now:
                 due.append(row)
@@ -341,7 +343,9 @@ class Supervisor:
                 row.run_after = None
             elif row.ends_by is not None and row.ends_by <= now:
                 late.append(row)
-        return due, late
+            elif row.begins_at is not None and row.begins_at <= now:
+                begin.append(row)
+        return due, late, begin
 
     def _end_wait(self, row: Row) -> None:
         """Do what follows as a result is late: it may come still, so its step is in doubt."""

@@ -86,12 +86,18 @@ class Run:
         """
         world = self.world
         goes_on = MOVING | {StepState.AWAITING}
-        moving = [row for row in world.store.rows.values() if row.view.state in goes_on]
+        moving = [
+            row
+            for row in world.store.rows.values()
+            if row.view.state in goes_on or row.begins_at is not None
+        ]
         poison = [row for row in moving if self._excused_poison(row)]
         return len(poison) < len(moving)
 
     def _excused_poison(self, row: Row) -> bool:
         view = row.view
+        if row.begins_at is not None:
+            return False  # it was not sent yet
         kind = self.world.poison.get((view.task, view.name), "raises")
         return kind != "raises" and row.own_failures == 0
 

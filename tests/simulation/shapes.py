@@ -149,7 +149,7 @@ def draw(rng: Random, of_flows: Random) -> tuple[Workflow, dict[str, Rules]]:
 
 
 def _with_flow(step: Step, earlier: dict[str, Step], rng: Random) -> Step:
-    """Return a step that may be skipped, by a condition, a refusal, or both."""
+    """Return a step that may be skipped, by a condition, a refusal, or both, or waits for its time."""
     if rng.random() < 0.3:
         each = {"*": PASS, "compute_failed": PASS}
         refused = rng.choice((each, {"refused": PASS, "*": "error"}, {"refused": "undo"}))
@@ -163,6 +163,8 @@ def _with_flow(step: Step, earlier: dict[str, Step], rng: Random) -> Step:
             if PASS in earlier[name].refused.values():
                 conditions += [passed(name), not_(passed(name)), passed(name, "refused")] * 3
         step = replace(step, when=rng.choice(conditions))
+    if rng.random() < 0.25:
+        step = replace(step, not_before=rng.uniform(0.0, 12.0))
     return step
 
 

@@ -1,13 +1,13 @@
 """The state store of a simulation: it writes what the pure core decides, and checks each write."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from orchestration.decisions import compensation
 from orchestration.decisions.gate import GateView
 from orchestration.decisions.progress import Refusal, StepPlan, StepView, after_reply, task_state
-from orchestration.decisions.readiness import release
+from orchestration.decisions.readiness import Follows, release
 from orchestration.payloads.keys import step_key
 from orchestration.states import (
     LOCAL,
@@ -20,7 +20,7 @@ from orchestration.states import (
     StepState,
     TaskState,
 )
-from orchestration.transitions.create import first_steps
+from orchestration.transitions.first_steps import first_steps
 from orchestration.workflows.workflow import Workflow
 
 from .services import require
@@ -68,6 +68,9 @@ class Row:
     code: str = ""
     external_id: str = ""  # what its service calls what it accepted
     ends_by: float | None = None  # while it awaits its result
+    begins_at: float | None = None  # while it waits for its time
+    begun: bool = False  # that has come
+    ended_at: float = 0.0
 
     @property
     def key(self) -> str:
@@ -93,7 +96,15 @@ class SimTask:
 class Store:
     """All tasks, steps and gates. One method is one transaction."""
 
-    def __init__(self, agents: Iterable[str], *, settle_first: bool = True) -> None:
+    def __init__(
+        self,
+        agents: Iterable[str],
+        now: Callable[[], float],
+        *,
+        settle_first: bool = True,
+        in_time: bool = True,
+    ) -> None:
+        self.now, self.in_time = now, in_time
         self.tasks: dict[str, SimTask] = {}
         self.rows: dict[int, Row] = {}
         self.of_agent: dict[str, list[Row]] = {agent: [] for agent in (*agents, LOCAL)}
@@ -109,7 +120,9 @@ class Store:
     def submit(self, task: str, workflow: Workflow) -> None:
         """Record a task and its steps in one operation."""
         self.tasks[task] = SimTask(id=task, data={"order": task, "yes": True, "no": False})
-        self._add(self.tasks[task], first_steps(workflow, self.tasks[task].data, task))
+        plans = first_steps(workflow, self.tasks[task].data, task)
+        self._add(self.tasks[task], [replace(plan, until=None) for plan in plans])
+        self.finish(self.tasks[task])  # by the time of this world
         views = self.tasks[task].views()
         self.tasks[task].state = task_state(TaskState.PENDING, views, undoing=False)
 
@@ -153,6 +166,9 @@ class Store:
             row.resolve_by = None
         if view.state != StepState.AWAITING:
             row.ends_by = None
+        if view.state != StepState.WAITING:
+            row.begins_at = None
+        row.ended_at = self.now()
         row.idle = 0
         row.view = view
         self.touched.add(view.task)
@@ -202,7 +218,7 @@ class Store:
 
     def finish(self, task: SimTask) -> None:
         """Write what follows for the rest of a task."""
-        follows = release(task.views(), task.data, undoing=task.undoing)
+        follows = self._follows(task)
         for item in follows.released:
             row = task.rows[item.id]
             self.write(row, row.view.altered(state=StepState.PENDING, request=item.request))
@@ -213,6 +229,26 @@ class Store:
         for step in follows.skipped:
             self.write(task.rows[step], task.rows[step].view.altered(state=StepState.SKIPPED))
         self.settle(task, task_state(task.state, task.views(), undoing=task.undoing))
+
+    def _follows(self, task: SimTask) -> Follows:
+        """Return what follows, and note which steps have to wait for their time."""
+        times = {} if self.in_time else dict.fromkeys(task.rows, True)
+        while True:
+            for number, row in task.rows.items():
+                if row.begins_at is not None:
+                    times[number] = row.begun
+            follows = release(task.views(), task.data, undoing=task.undoing, times=times)
+            if not follows.untimed:
+                return follows
+            for number in follows.untimed:
+                flow = task.rows[number].view.flow
+                task.rows[number].begins_at = self.now() + (flow.not_before if flow else 0.0)
+
+    def begin(self, row: Row) -> None:
+        """Have a step begin whose time has come, if it still waits for that."""
+        if row.begins_at is not None:
+            row.begun = True
+            self.finish(self.tasks[row.view.task])
 
     def settle(self, task: SimTask, state: TaskState) -> None:
         """Write a task's state."""
@@ -318,10 +354,6 @@ class Store:
         if door.state == GateState.CLOSED or door.opened_at is None:
             return len(rows)
         return sum(row.sent_at >= door.opened_at for row in rows)
-
-    def live(self) -> bool:
-        """Return whether anything continues without intervention."""
-        return any(row.view.state in MOVING for row in self.rows.values())
 
     def does(self, task: SimTask) -> dict[str, Row]:
         """Return the steps that do the work, by name."""

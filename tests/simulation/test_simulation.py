@@ -72,6 +72,7 @@ def test_seed_replays_exactly(broken):
         ("pass", "is processed, and"),
         ("of", "is done twice"),
         ("accepted", "is done twice"),
+        ("time", "is done before its time"),
     ],
 )
 def test_run_fails_without_a_guard(guards, problem):

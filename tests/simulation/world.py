@@ -2,7 +2,7 @@
 
 import heapq
 from collections import Counter, defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from random import Random
 from typing import Any
@@ -22,10 +22,11 @@ FLOWS = 2**40  # between seeds and those of their flows
 # another session has locked is passed over; that a hold stops an undo; that a step's own trouble is
 # distinguished from its service's; that probes take turns; that the repeat of a lost call ends no doubt;
 # that what may have been done is not passed over; that a
-# report of an earlier request is not taken for one of this; that what was accepted and is late is in doubt.
+# report of an earlier request is not taken for one of this; that what was accepted and is late is in doubt;
+# that a step waits for its time.
 GUARDS = (
     *("fence", "key", "lock", "settle", "memory", "once", "doubt", "late", "skip", "hold"),
-    *("own", "turns", "repeat", "pass", "of", "accepted"),
+    *("own", "turns", "repeat", "pass", "of", "accepted", "time"),
 )
 
 
@@ -40,7 +41,12 @@ class World:
         self.now = 0.0
         self.trace: list[str] | None = [] if trace else None
         self.workflow, self.agents = draw(self.rng, self.of_flows)
-        self.store = Store(self.agents, settle_first="settle" not in broken)
+        self.store = Store(
+            self.agents,
+            lambda: self.now,
+            settle_first="settle" not in broken,
+            in_time="time" not in broken,
+        )
         self.services = {
             name: Service(
                 name=name,
@@ -213,6 +219,14 @@ class World:
         if outcome != Outcome.UNKNOWN:
             self.unheard[key].discard(taken)
 
+    def _in_time(self, effect: Effect, does: Mapping[str, Row]) -> None:
+        """Check that a step is not done before its time."""
+        flow = does[effect.step].view.flow
+        if flow is not None and flow.not_before is not None:
+            since = max((does[name].ended_at for name in self._before[effect.step]), default=0.0)
+            in_time = self.now >= since + flow.not_before - 1e-6
+            require(in_time, f"{effect.step} is done before its time")
+
     def witness(self, what: str, agent: str, effect: Effect, key: str) -> None:
         """Check an effect that a service is about to have, or to undo, under a key."""
         self.log("{} has its effect: {} {} of {}", agent, what, effect.step, effect.key)
@@ -228,6 +242,7 @@ class World:
             for name in self._before[effect.step]:
                 state = does[name].view.state
                 require(state in SATISFIED, f"{effect.step} is done while {name} is {state}")
+            self._in_time(effect, does)
             return
         excused = self.unheard[effect.undone_by] or self.unheard[key]
         excused = excused or effect.undone_by in self.store.late  # it has an alert

@@ -1,4 +1,7 @@
-"""Steps that end later, on a running stack: reports are early, doubled, contradicting; time ends others."""
+"""Steps that end later, on a running stack: reports are early, doubled, contradicting; time ends others.
+
+Some wait for their time before they begin.
+"""
 
 import pytest
 
@@ -17,6 +20,10 @@ WHERE t.workflow = 'confirm' AND s.name = %s AND s.process_state = 'awaiting'
 STATES = """
 SELECT DISTINCT s.name, s.process_state, s.result->>'id' = 'ch-' || split_part(t.reference, '-', 2)
 FROM orchestration_step s JOIN orchestration_task t ON t.id = s.task_id WHERE t.workflow = 'confirm'
+"""
+EARLY = """
+SELECT count(*) FROM orchestration_step n JOIN orchestration_step g ON g.task_id = n.task_id
+WHERE n.name = 'note' AND g.name = 'goods' AND n.dispatched_at < g.ended_at + interval '1 second'
 """
 REFUSALS = "SELECT refusal, count(*) FROM orchestration_taskrequest GROUP BY 1"
 
@@ -43,10 +50,13 @@ def test_reports_end_each_step_once_whenever_they_come(stack):
     wait_for(lambda: stack.count(ENDED, "processed") == MANY, "every order is processed", 60)
     assert sorted(stack.sql(STATES)) == [
         ("goods", "processed", None),
+        ("later", "skipped", None),  # its time came after the payment
         ("note", "processed", None),
         ("pay", "processed", True),
+        ("remind", "processed", None),
         ("review", "skipped", None),  # no decision came, and the default is to go on
     ]
+    assert stack.count(EARLY) == 0
     assert dict(stack.sql(REFUSALS)) == {"": 2 * MANY, "REPORTED": MANY}
     assert stack.count("SELECT count(*) FROM orchestration_wait") == 0
     effects = stack.sandbox("/ledger?partner=bench&limit=5000")["entries"]

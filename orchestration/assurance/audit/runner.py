@@ -29,6 +29,7 @@ from .checks.compensation import COMPENSATION
 from .checks.idempotency_keys import KEYS
 from .checks.incidents import INCIDENTS
 from .checks.left_behind import LEFT_BEHIND
+from .checks.not_before import NOT_BEFORE
 from .checks.operations import OPERATIONS
 from .checks.skipped_steps import BY_HAND, SKIPPED
 from .checks.status_messages import STATUS_MESSAGES
@@ -70,8 +71,8 @@ LOCK = 0x5A5A_0001  # serializes the start of hourly runs
 
 Each = Callable[[], AbstractContextManager[None]]
 CHECKS = (
-    *LOSS, *TIME_LIMITS, *TWINS, *UNOWNED, *ONCE, *ORDER, *COMPENSATION, *FENCED, *COUNTED, *KEYS,
-    *STATUS_MESSAGES, *LEFT_BEHIND, *OPERATIONS, *INCIDENTS, *SKIPPED, *BY_HAND,
+    *LOSS, *TIME_LIMITS, *NOT_BEFORE, *TWINS, *UNOWNED, *ONCE, *ORDER, *COMPENSATION, *FENCED, *COUNTED,
+    *KEYS, *STATUS_MESSAGES, *LEFT_BEHIND, *OPERATIONS, *INCIDENTS, *SKIPPED, *BY_HAND,
 )  # fmt: skip
 
 

@@ -133,7 +133,8 @@ LEFT JOIN (
         bool_and(state IN ('processed', 'skipped')) AS done,
         bool_and(state IN ('processed', 'skipped', 'cancelled')) AS ended,
         bool_and(state IN ('waiting', 'pending')) AS fresh,
-        bool_or(state IN ('pending', 'processing', 'awaiting')) AS moving
+        bool_or(state IN ('pending', 'processing', 'awaiting')
+            OR state = 'waiting' AND pending_since IS NOT NULL) AS moving  -- that, for its time
     FROM audit_step GROUP BY task
 ) s ON s.task = t.id
 LEFT JOIN LATERAL (

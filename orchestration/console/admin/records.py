@@ -112,7 +112,7 @@ show(
 )  # fmt: skip
 show(
     Wait, "step_id", "task_id", "agent", "external_id", "person", "signal", "awaited_at", "ends_by",
-    "look_at", "looks", "reminded", ordering=("-id",),
+    "due_at", "look_at", "looks", "reminded", ordering=("-id",),
     search_fields=("external_id__startswith",), show_full_result_count=False,
 )  # fmt: skip
 show(

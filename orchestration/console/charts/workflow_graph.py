@@ -123,7 +123,9 @@ def _kind(node: StepShape) -> str:
 
 
 def _flow(node: StepShape) -> str:
-    """Return when a step is skipped, short enough for the box."""
+    """Return when a step begins or is skipped, short enough for the box."""
+    if node.begins:
+        return f"not before {node.begins}"
     if node.condition:
         return f"if {node.condition}"
     passed = [code for code, follows in node.step.refused.items() if follows == PASS]
@@ -132,10 +134,11 @@ def _flow(node: StepShape) -> str:
 
 
 def _title(node: StepShape) -> str:
-    """Return when a step is skipped, and what follows its refusals."""
+    """Return when a step begins or is skipped, and what follows its refusals."""
+    begins = f"Not before {node.begins}." if node.begins else ""
     needed = f"Needed if {node.condition}." if node.condition else ""
     refused = f"Refusals: {node.refusals}." if node.refusals else ""
-    return f"{needed} {refused}".strip()
+    return " ".join(filter(None, (begins, needed, refused)))
 
 
 def _counts(node: StepShape) -> str:

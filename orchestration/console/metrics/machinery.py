@@ -12,7 +12,7 @@ from ...models.alert import Severity
 from ...states import GateState
 from ...waiting.wait_reasons import waiting_because
 from ..queries.agents import agents_page
-from ..queries.counters import awaited, counts, open_alerts
+from ..queries.counters import counts, open_alerts, waits
 from ..queries.system import System
 from ..queries.trends import trends
 from .families import gauge
@@ -27,7 +27,7 @@ def metrics(now: System) -> Iterator[Metric]:
     yield from _machinery(now)
     yield from _backlogs(now)
     yield from _tasks()
-    yield from _awaited()
+    yield from _waits()
     yield from _agents()
     yield from _hour(now.now)
 
@@ -97,16 +97,20 @@ def _tasks() -> Iterator[Metric]:
     )  # fmt: skip
 
 
-def _awaited() -> Iterator[Metric]:
-    waiting = awaited(MOST_WAITS)
+def _waits() -> Iterator[Metric]:
+    waiting = waits(MOST_WAITS)
     first = f"of the {MOST_WAITS:,} that are due first"
     yield gauge(
         "awaiting", f"Steps that await a result, {first}", ["workflow", "step"],
-        of=[([*key], count) for key, (count, _) in waiting.items()],
+        of=[([*key], count.awaiting) for key, count in waiting.items() if count.awaiting],
     )  # fmt: skip
     yield gauge(
         "awaiting_late", "Of these, those past the end of their wait", ["workflow", "step"],
-        of=[([*key], late) for key, (_, late) in waiting.items()],
+        of=[([*key], count.late) for key, count in waiting.items() if count.awaiting],
+    )  # fmt: skip
+    yield gauge(
+        "delayed", f"Steps that wait for their time before they begin, {first}", ["workflow", "step"],
+        of=[([*key], count.delayed) for key, count in waiting.items() if count.delayed],
     )  # fmt: skip
 
 

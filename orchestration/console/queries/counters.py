@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from django.db.models import Count
 
@@ -34,10 +35,12 @@ SELECT
 """
 
 
-# Those that are due first, along wait_due; so what is late is counted in any case.
-AWAITED = """
-SELECT t.workflow, s.name, count(*), count(*) FILTER (WHERE w.ends_by < (SELECT clock_timestamp()))
-FROM (SELECT step_id, ends_by FROM orchestration_wait WHERE due_at IS NOT NULL
+# Those that are due first, along wait_due; so what is late is counted in any case. What is not awaited waits
+# for its time.
+WAITS = """
+SELECT t.workflow, s.name, count(w.awaited_at), count(*) FILTER (
+    WHERE w.ends_by < (SELECT clock_timestamp())), count(*) - count(w.awaited_at)
+FROM (SELECT step_id, awaited_at, ends_by FROM orchestration_wait WHERE due_at IS NOT NULL
     ORDER BY due_at LIMIT %(most)s) AS w
 JOIN orchestration_step s ON s.id = w.step_id JOIN orchestration_task t ON t.id = s.task_id
 GROUP BY t.workflow, s.name ORDER BY 1, 2
@@ -53,6 +56,14 @@ class Counts:
     overdue: int
     undoing: int
     under_way: int
+
+
+class WaitCounts(NamedTuple):
+    """How many steps await a result, how many of them are late, and how many wait for their time."""
+
+    awaiting: int
+    late: int
+    delayed: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,10 +82,10 @@ def counts(cap: int) -> Counts:
     )
 
 
-def awaited(most: int) -> dict[tuple[str, str], tuple[int, int]]:
-    """Return how many steps await a result and how many of them are late, by workflow and step."""
-    rows = sql.run(AWAITED, {"most": most})
-    return {(workflow, step): (count, late) for workflow, step, count, late in rows}
+def waits(most: int) -> dict[tuple[str, str], WaitCounts]:
+    """Return what steps wait for, of the waits that are due first, by workflow and step."""
+    rows = sql.run(WAITS, {"most": most})
+    return {(workflow, step): WaitCounts(*counts) for workflow, step, *counts in rows}
 
 
 def open_alerts() -> dict[str, int]:

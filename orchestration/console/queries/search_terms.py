@@ -22,7 +22,7 @@ AMOUNT = re.compile(r"(>=|<=|>|<|=|)(\d{1,12}(?:\.\d{1,3})?)([A-Za-z]{3})?$")
 COMPARED = re.compile(r"(>=|<=|>|<|=|)(.*)$", re.DOTALL)
 SPAN = re.compile(r"(\d{1,4})(min|h|d|w)$")
 UNITS = {"min": 60, "h": 3600, "d": 86_400, "w": 604_800}  # seconds
-TROUBLE = ("overdue", "retrying", "held", "awaiting")
+TROUBLE = ("overdue", "retrying", "held", "awaiting", "delayed")
 LEAST = timedelta(milliseconds=1)  # ids have the time to the millisecond
 
 

@@ -18,6 +18,7 @@ from ...waiting.agent_facts import agents, queued
 from ...waiting.agent_view import AgentView
 from ...waiting.awaited import waits_of
 from ...waiting.holds import holds_on
+from ..durations import declared_time
 from .conflicts import late_effects
 
 MOST_ATTEMPTS = 200
@@ -76,6 +77,12 @@ class StepDetail:
     def condition(self) -> str:
         """Return its condition in words, if it has one."""
         return flow_words.condition(flow_words.stored(self.step.flow))
+
+    @property
+    def begins(self) -> str:
+        """Return when it begins: so long after its turn has come, or by what template."""
+        flow = flow_words.stored(self.step.flow)
+        return declared_time(flow.not_before) if flow else ""
 
     @property
     def refusals(self) -> str:

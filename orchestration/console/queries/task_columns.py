@@ -73,7 +73,11 @@ def _of_step(value: Any, failed: str = "") -> Callable[[], Any]:
 
 def _first(states: Sequence[StepState], value: Any) -> Subquery:
     """Return a value of the first of a task's steps, by their states, then in their order."""
-    rank = Case(*(When(process_state=state, then=Value(n)) for n, state in enumerate(states)))
+    last = When(process_state=StepState.WAITING, pending_since=None, then=Value(len(states)))
+    ranks = (When(process_state=state, then=Value(n)) for n, state in enumerate(states))
+    rank = Case(
+        last, *ranks
+    )  # a step that waits for its time goes before those that wait for others
     either = Q(process_state__in=states) if states[1:] else Q(process_state=states[0])
     steps = Step.objects.filter(either, task=OuterRef("id"))
     return Subquery(steps.order_by(rank, "id").values(key=value)[:1])

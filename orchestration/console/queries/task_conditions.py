@@ -1,13 +1,13 @@
 """Searches as conditions on tasks and on their current steps."""
 
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from ... import registry
-from ...models import Step
+from ...models import Step, Wait
 from ...states import LIVE_TASK_STATES, StepState, TaskState
 from ...waiting.agent_facts import agent_holds
 from .search_terms import Bound, Filters, as_uuid
@@ -147,13 +147,15 @@ def _first_id(moment: datetime) -> UUID:
 
 
 def _in_trouble(trouble: str, at: Path, *, alone: bool = False) -> Q:
-    steps = Step.objects.filter(process_state=StepState.PENDING)
+    steps: QuerySet[Any] = Step.objects.filter(process_state=StepState.PENDING)
     match trouble:
         case "overdue":
             live = {f"{at.fields}overdue": True, f"{at.fields}state__in": LIVE_TASK_STATES}
             return Q(**live)
         case "awaiting":
             steps = Step.objects.filter(process_state=StepState.AWAITING)
+        case "delayed":  # until its time, such a step has a row of its own
+            steps = Wait.objects.filter(awaited_at=None, due_at__isnull=False)
         case "retrying":
             steps = steps.filter(run_after__isnull=False, attempt__gt=0)
         case "held":

@@ -16,7 +16,7 @@ from ...states import StepState
 from ...transitions.waits import DEFAULT_S
 from ...workflows.step import Step
 from ...workflows.workflow import Workflow
-from ..durations import format_duration
+from ..durations import declared_time, format_duration
 
 MOST = 2_000  # steps of each state that are counted one by one
 
@@ -79,6 +79,11 @@ class StepShape:
     def refusals(self) -> str:
         """Return what follows its refusals, in words, as far as its workflow says it."""
         return flow_words.refusals(self.step.flow)
+
+    @property
+    def begins(self) -> str:
+        """Return when it begins: so long after its turn has come, or by what template."""
+        return declared_time(self.step.not_before)
 
     @property
     def ends(self) -> str:

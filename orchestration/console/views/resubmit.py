@@ -203,7 +203,7 @@ def _advice(step: Step, refusal: Refusal, *, known: bool) -> str:
                 f"The request of “{step.name}” still cannot be built: {step.error_message}. A step "
                 "before it has to give what it takes."
             )
-        case Refusal.KEY_FORGOTTEN:
+        case Refusal.KEY_FORGOTTEN | Refusal.TOO_EARLY:
             return f"“{step.name}” was not resubmitted: {refusal.value}."
         case _ if known:
             return f"The step is now {state}. Your action changed nothing, and nothing ran twice."

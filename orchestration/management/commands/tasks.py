@@ -8,7 +8,6 @@ from typing import Any
 from uuid import UUID
 
 from django.core.management.base import BaseCommand, CommandError
-from django.db.models import F
 
 from orchestration import registry
 from orchestration.agents import payload_schemas
@@ -16,7 +15,7 @@ from orchestration.alerting import alerts
 from orchestration.applications.task_status import progress, set_aside
 from orchestration.decisions.fairness import PRIORITIES
 from orchestration.decisions.progress import Refusal
-from orchestration.management.step_words import with_words
+from orchestration.management.step_words import OF_WAIT, with_words
 from orchestration.messaging import queues
 from orchestration.models import Alert, Hold, Operation, Step, Task
 from orchestration.operations import single, undo_preview
@@ -48,7 +47,6 @@ examples:
 """
 
 A_TASK = "its id, or workflow/reference"
-OF_WAIT = {"awaited_until": F("awaited__ends_by"), "external_id": F("awaited__external_id")}
 LOOK = 0.05  # seconds between two looks
 
 

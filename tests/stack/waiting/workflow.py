@@ -1,6 +1,18 @@
 from django.conf import settings
 
-from orchestration.api import HttpAgent, Later, Step, Workflow, action, key, register, result
+from orchestration.api import (
+    HttpAgent,
+    Later,
+    Step,
+    Workflow,
+    action,
+    done,
+    key,
+    not_,
+    passed,
+    register,
+    result,
+)
 
 
 class Bank(HttpAgent):
@@ -31,8 +43,18 @@ register(
                 undo="refund", undo_request={"key": key("pay")},
             ),
             Step(name="review", person="fraud", after=["pay"], ends_within=3.0, late="pass"),
-            Step(name="goods", signal="goods_arrived", after=["review"], ends_within=600.0),
-            Step(name="note", compute=dict, after=["goods"], request={"paid": result("pay", "id")}),
+            Step(
+                name="goods", signal="goods_arrived", after=["review"], ends_within=600.0, not_before=2.0
+            ),
+            Step(
+                name="note", compute=dict, after=["goods"], request={"paid": result("pay", "id")},
+                not_before=1.0,
+            ),
+            Step(
+                name="remind", compute=dict, after=["review"], not_before=1.0,
+                when=passed("review", "late"),
+            ),
+            Step(name="later", compute=dict, not_before=5.0, when=not_(done("pay"))),
         ],
     )
 )  # fmt: skip

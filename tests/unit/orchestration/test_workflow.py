@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from orchestration.declarations.workflows import own_problems
 from orchestration.payloads.placeholders import Unresolved, field, key, resolve, result
-from orchestration.transitions.create import first_steps
+from orchestration.transitions.first_steps import first_steps
 from orchestration.workflows.step import Step
 from orchestration.workflows.workflow import Refused, Workflow
 

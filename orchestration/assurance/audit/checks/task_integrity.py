@@ -42,6 +42,7 @@ LOSS = (
         SELECT s.reference, 'step ' || s.name || ' still waits, though all it comes after is done'
         FROM audit_step s JOIN audit_task t ON t.id = s.task
         WHERE s.state = 'waiting' AND s.direction = 'do' AND t.moving AND NOT t.undoing
+          AND s.pending_since IS NULL
           AND NOT EXISTS (
             SELECT 1 FROM unnest(s.after) AS a (name)
             LEFT JOIN audit_step p

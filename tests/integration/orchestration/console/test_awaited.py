@@ -12,8 +12,8 @@ from django.urls import reverse
 from orchestration import api, registry
 from orchestration.agents.actions import action
 from orchestration.agents.http import HttpAgent
-from orchestration.console.metrics.machinery import _awaited
-from orchestration.console.queries.counters import awaited
+from orchestration.console.metrics.machinery import _waits
+from orchestration.console.queries.counters import waits
 from orchestration.models import Alert, Event, Operation, Task, Wait
 from orchestration.operations import lifecycle
 from orchestration.people.person import Person
@@ -261,11 +261,11 @@ class TestElsewhere:
         assert "data-open" not in able(name="bea").get(reverse("ops:tasks"), {"q": other}).text
 
     def test_metrics_count_what_is_late(self, run, review):
-        assert awaited(10) == {("w", "review"): (1, 0)}
+        assert waits(10) == {("w", "review"): (1, 0, 0)}
         Wait.objects.update(ends_by=run.clock.now)
         run.clock.move_to(run.clock.now + timedelta(seconds=1))
-        assert awaited(10) == {("w", "review"): (1, 1)}
-        names = {metric.name: metric for metric in _awaited()}
+        assert waits(10) == {("w", "review"): (1, 1, 0)}
+        names = {metric.name: metric for metric in _waits()}
         assert [sample.value for sample in names["sas_awaiting_late"].samples] == [1]
 
     def test_page_of_workflows_shows_it(self, review):

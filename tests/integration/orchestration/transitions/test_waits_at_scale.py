@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 from django.db import connection
 
-from bench.pages.waits import GREETINGS, await_many
+from bench.pages.waits import GREETINGS, await_many, delay_many
 from orchestration import conf, supervisor
 from orchestration.cluster import leader_election
 from orchestration.cluster.leader_memory import Memory
@@ -22,7 +22,8 @@ pytestmark = pytest.mark.django_db
 MANY = 5_000
 
 
-def test_what_waits_costs_a_sweep_and_a_claim_nothing():
+@pytest.mark.parametrize("fill", [await_many, delay_many])
+def test_what_waits_costs_a_sweep_and_a_claim_nothing(fill):
     staff()
     memory = Memory()
     leadership = leader_election.acquire("supervisor-1")
@@ -36,7 +37,7 @@ def test_what_waits_costs_a_sweep_and_a_claim_nothing():
     }
     before = {name: spent(act)[1] for name, act in acts.items()}
     with connection.cursor() as cursor:
-        await_many(cursor, MANY, GREETINGS)
+        fill(cursor, MANY, GREETINGS)
     analyse("orchestration_step", "orchestration_wait", "orchestration_task")
     after = {name: spent(act)[1] for name, act in acts.items()}
     assert {

@@ -164,6 +164,27 @@ def test_awaiting_step_says_until_when():
     assert (outlook.text, outlook.at) == ("waits for the result from greeter, due", SOON)
 
 
+@pytest.mark.parametrize(
+    ("due_at", "flow", "expected"),
+    [
+        (SOON, None, "begins …"),
+        (PAST, None, "begins now"),
+        (SOON, {"when": {"$not": {"$done": ["pay"]}}}, "begins …; needed if pay is not done"),
+    ],
+)
+def test_step_that_waits_for_its_time_says_when_it_begins(due_at, flow, expected):
+    row = step("waiting", after=["a"], pending_since=PAST, flow=flow)
+    wait = Wait(due_at=due_at)
+    outlook = of_step(row, workflow="greet", done={"a"}, agents={}, now=NOW, wait=wait)
+    assert text_of(outlook) == expected
+
+
+def test_step_that_waits_for_its_time_tells_more_than_those_that_wait_for_others():
+    steps = [step("waiting"), step("waiting", pending_since=PAST), step("waiting")]
+    assert telling_step(steps) == 1
+    assert telling_step([*steps, step("awaiting")]) == 3
+
+
 def test_a_hold_on_the_task_says_who():
     outlook = of_step(
         step("pending"),
