@@ -90,6 +90,7 @@ class Change:
     failures: dict[int, StepFailure] = field(default_factory=dict)
     opened: list[NewWait] = field(default_factory=list)  # what steps await from now on
     closed: set[int] = field(default_factory=set)  # steps that await nothing any more
+    accepted: list[tuple[StepView, str]] = field(default_factory=list)  # and what services call it
     alarms: list[AlertReport] = field(default_factory=list)
     recovered: list[str] = field(default_factory=list)  # fingerprints of alerts to close
     events: list[Event] = field(default_factory=list)

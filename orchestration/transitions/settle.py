@@ -19,7 +19,7 @@ from ..models.history import EventKind
 from ..models.inbox import StatusKind
 from ..payloads.placeholders import Unresolved
 from ..states import FINAL_TASK_STATES, Direction, Outcome, StepState, TaskState
-from . import moves, operation_items, reports, step_update, waits
+from . import external_ids, moves, operation_items, reports, step_update, waits
 from .change import Change, FinalFailure, Ready
 from .locked_task import read_new_steps
 from .new_steps import insert_steps
@@ -151,7 +151,9 @@ def release_ready(ready: Sequence[Ready]) -> None:
 def _write_waits(changes: Sequence[Change]) -> bool:
     """Write what steps await; return whether any of it has been reported already."""
     closed = {step for change in changes for step in change.closed}
-    return waits.write([wait for change in changes for wait in change.opened], closed)
+    early = waits.write([wait for change in changes for wait in change.opened], closed)
+    accepted = [(change, *what) for change in changes for what in change.accepted]
+    return external_ids.write(accepted) or early
 
 
 def _count_off(changes: Iterable[Change], *, by: str) -> set[int]:
