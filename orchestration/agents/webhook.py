@@ -63,7 +63,7 @@ class Reported:
             value = getattr(self, name)
             if not (isinstance(value, str) and 0 < len(value) <= LONGEST_ID and "\0" not in value):
                 raise InvalidWebhook(
-                    f"its {name} is {value!r:.300}, not a text of 1 to {LONGEST_ID} characters"
+                    f"its {name} is {value!r:.60}, not a text of 1 to {LONGEST_ID} characters"
                 )
         texts: tuple[object, ...] = (self.refused, self.message)
         if not all(isinstance(text, str) for text in texts):
