@@ -41,6 +41,7 @@ from .agents.http import HttpAgent
 from .agents.payload_schemas import Invalid
 from .agents.policy_values import PolicyValues, StepPolicyValues
 from .agents.service_ledger import LedgerEntry
+from .agents.webhook import InvalidWebhook, Reported, UnverifiedWebhook, Webhook
 from .applications import status_messages as response_queue
 from .applications.audits import LATELY, Check, Part, Scope, Violation
 from .applications.external_view import ExternalView
@@ -67,14 +68,14 @@ from .workflows.workflow import Accepted, AskedChange, Found, Refused, Submitted
 
 __all__ = [
     "LATELY", "NOW", "READ_STATUS", "Accepted", "Agent", "Amendment", "AskedChange", "Call", "Caller",
-    "CappedPaginator", "Check", "Delivery", "Direction", "Duty", "ExternalView", "Fault", "Found", "Health",
-    "HttpAgent", "Invalid", "Later", "LedgerEntry", "Part", "PolicyValues", "Posting", "Progress", "Refusal",
-    "Refused", "Rejected", "Scope", "Status", "StatusKind", "Step", "StepPolicyValues", "StepProgress",
-    "StepState", "Submitted", "Sweep", "TaskState", "Transient", "Unknown", "Violation", "Workflow",
-    "acknowledge", "action", "authenticate", "complete", "done", "ensure_application", "field", "first",
-    "format_money", "give", "is_busy", "is_unavailable", "keep_tasks", "key", "loaded", "not_", "passed",
-    "post", "progress",
-    "receive_status", "register", "register_audit", "register_duty", "register_external_view",
+    "CappedPaginator", "Check", "Delivery", "Direction", "Duty", "ExternalView", "Fault", "Found",
+    "Health", "HttpAgent", "Invalid", "InvalidWebhook", "Later", "LedgerEntry", "Part", "PolicyValues",
+    "Posting", "Progress", "Refusal", "Refused", "Rejected", "Reported", "Scope", "Status", "StatusKind",
+    "Step", "StepPolicyValues", "StepProgress", "StepState", "Submitted", "Sweep", "TaskState",
+    "Transient", "Unknown", "UnverifiedWebhook", "Violation", "Webhook", "Workflow", "acknowledge",
+    "action", "authenticate", "complete", "done", "ensure_application", "field", "first", "format_money",
+    "give", "is_busy", "is_unavailable", "keep_tasks", "key", "loaded", "not_", "passed", "post",
+    "progress", "receive_status", "register", "register_audit", "register_duty", "register_external_view",
     "register_scope", "request_resubmit", "request_undo", "result", "status_messages", "submit",
 ]  # fmt: skip
 

@@ -129,6 +129,12 @@ NOTIFICATION_WAIT_CAP_S = 3600.0
 NOTIFICATION_MAX_AGE_S = 86_400.0  # an older notification is given up at its next failure
 NOTIFICATION_DETAIL_CHARS = 1000  # of an alert's detail that a notification carries
 
+# Webhooks of services
+MAX_WEBHOOK_BYTES = 262_144  # larger ones are refused unread
+WEBHOOK_RETRY_AFTER_S = 5  # after which a sender may repeat what could not be stored
+# at most, an alert about refused or failing webhooks, by each process and agent; it closes after a quiet hour
+WEBHOOK_ALERT_EVERY_S = 60.0
+
 # Pushed status messages
 PUSHES_PER_APPLICATION = 20  # sent at once to one application
 PUSHES_IN_TOTAL = 60  # sent at once to all applications together

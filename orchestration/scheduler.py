@@ -78,6 +78,7 @@ def run_once(by: str, raw_replies: Sequence[bytes], agents: Collection[str]) -> 
         _notify(done.applications)
         if done.reported:
             queues.try_to_ring(queues.SCHEDULER)  # for `scheduler_duties`
+            queues.try_to_ring(queues.SUBMISSION)  # for reports by the service's own id
     if claimed.loads:
         _load_and_send(by, claimed)
     if done.held and park(LOCAL, isolated=False):

@@ -28,8 +28,9 @@ from .messaging import queues
 from .models import StatusMessage, Step, Submission, Task, TaskRequest
 from .models.fields import DatabaseNow
 from .models.inbox import SUBMISSIONS
-from .models.request import REQUESTS, RequestedAct, waits_for_person
+from .models.request import REQUESTS, UNKNOWN_ID, RequestedAct, waits_for_person
 from .states import Direction, Outcome
+from .transitions import external_ids
 from .transitions.reported import report
 from .transitions.resubmit import resubmit
 from .transitions.undo import undo
@@ -89,6 +90,9 @@ def _deal(number: int) -> int:
     request = sql.lock(_due().filter(id=number)).first()
     if request is None:
         return 0  # another process has it
+    if request.agent and not request.workflow:
+        _find_step(request)
+        return 1  # it is due once more, in the line of its task
     workflow = _workflow(request)
     tasks = Task.objects.filter(workflow=request.workflow, reference=request.reference)
     task = sql.lock(tasks, no_key=True).values_list("id", flat=True).first()
@@ -110,6 +114,25 @@ def _deal(number: int) -> int:
     receivers = {request.reply_to, status_messages.owner_of(request)} & registry.receivers.keys()
     queues.ring_after_commit(queues.SCHEDULER, *map(status_messages.queue_of, receivers))
     return 1
+
+
+def _find_step(request: TaskRequest) -> None:
+    """Have a report by its service's own id be about the step that was accepted under it.
+
+    Without one it is refused, and carried out all the same if a step is accepted under the id within the
+    hour: then that step's acceptance makes it due (`external_ids`).
+    """
+    if target := external_ids.find(request.agent, request.external_id):
+        request.workflow, request.reference, request.step = target
+        queues.ring_after_commit(queues.SUBMISSION)
+    else:
+        request.done_at, request.refusal = DatabaseNow(), UNKNOWN_ID
+        request.problem = request.reason = ""
+    request.save(
+        update_fields=[
+            *("workflow", "reference", "step", "done_at", "refusal", "problem", "reason")
+        ]
+    )
 
 
 def _workflow(request: TaskRequest) -> Workflow | None:

@@ -34,6 +34,7 @@ GROUPS = {
         "orchestration.Step",
         "orchestration.StateStore",
         "orchestration.Wait",
+        "orchestration.ExternalId",
         "orchestration.Attempt",
         "orchestration.AttemptEvidence",
         "orchestration.Event",

@@ -10,7 +10,7 @@ from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.registry import Collector
 
 SHARED = "PROMETHEUS_MULTIPROC_DIR"  # gunicorn.conf.py makes this folder
-CLASSES = {"ops", "admin", "api", "static", "login", "metrics", "livez", "readyz"}
+CLASSES = {"ops", "admin", "api", "hooks", "static", "login", "metrics", "livez", "readyz"}
 SECONDS = Histogram(
     "sas_web_request_seconds",
     "From a request's arrival in the application to its answer",

@@ -30,6 +30,7 @@ urlpatterns = [
 if settings.FOR_STAFF:
     urlpatterns += [
         path("api/", orders_api.urls),
+        path("hooks/", include("orchestration.applications.hook_urls")),
         path("ops/", include("orchestration.console.urls")),
         path("admin/", admin.site.urls),
         path("login/", Login.as_view(), name="login"),

@@ -26,6 +26,7 @@ from .errors import Fault, Later, Rejected, Transient, Unknown
 from .evidence import evidence
 from .policy_values import PolicyValues
 from .service_ledger import LedgerEntry
+from .webhook import Receiver
 
 logger = logging.getLogger(__name__)
 
@@ -36,7 +37,7 @@ FORGOTTEN = (
 )
 
 
-class Agent:
+class Agent(Receiver):
     """Wraps one remote service. Subclass it, set `name`, and write an `@action` per operation.
 
     An action is `async def book(self, call: Call, guest: Guest) -> Room`, with dataclasses of what it takes
@@ -58,8 +59,7 @@ class Agent:
     policy: ClassVar[PolicyValues] = {}  # first values of thresholds; admins change them later
     isolated: ClassVar[bool] = False  # perform requests in a process that the worker can replace
     slots: ClassVar[int] = 100  # requests that one worker performs at once; see also AGENT_SLOTS
-    # what the testing kit has perform its requests, instead of a scripted double
-    in_tests: ClassVar["type[Agent] | None"] = None
+    in_tests: ClassVar["type[Agent] | None"] = None  # performs its requests in tests, not a double
     moves_money: ClassVar[bool] = False  # what was done by hand is looked up, or approved
 
     def __init__(self, instance: str = "agent") -> None:

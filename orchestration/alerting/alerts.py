@@ -45,10 +45,10 @@ SELECT fingerprint, id FROM raised
 
 LATE_EFFECT = "late_effect/"  # begins the fingerprints of alerts that only a person can close
 
-# Of code that blocked an event loop, once it has not for a while.
-BLOCKED_LOOP = "blocked_loop/"
+# Of code that blocked an event loop, and of webhooks that were refused, once there were none for a while.
+BLOCKED_LOOP, WEBHOOK = "blocked_loop/", "webhook/"
 QUIET = f"""
-a.fingerprint LIKE '{BLOCKED_LOOP}%%'
+a.fingerprint ~ '^({BLOCKED_LOOP}|{WEBHOOK})'
     AND a.last_seen < (SELECT clock_timestamp()) - {conf.LOOP_ALERT_LIFE_S} * interval '1 second'
 """
 
@@ -273,7 +273,7 @@ def close_recovered() -> int:
 
 
 def close_quiet() -> int:
-    """Close the alerts about blocked event loops that have not been blocked for a while."""
+    """Close the alerts about blocked event loops and webhooks that were not raised for a while."""
     return notifications.close(QUIET, {}, wait=False)
 
 

@@ -35,6 +35,8 @@ RULES: Mapping[str, str] = {
     r"status/": "status-failing",
     r"dead_letter/": "dead-letter",
     r"blocked_loop/": "loop-blocked",
+    rf"webhook/{NAME}/refused$": "webhook-refused",
+    rf"webhook/{NAME}/failing$": "webhook-failing",
     r"gate/": "circuit-open",
     r"operation/": "second-person",
     r"audit/ledgers$": "audit-ledgers",

@@ -7,9 +7,6 @@ checked, and the connection goes to a checked address only.
 
 import asyncio
 import base64
-import binascii
-import hashlib
-import hmac
 import secrets
 import socket
 from collections.abc import Sequence
@@ -23,8 +20,9 @@ from aiohttp import AddrInfoType
 from aiohttp.abc import AbstractResolver, ResolveResult
 from django.conf import settings
 
+from ..payloads import signatures
+
 TIMEOUT = 5.0  # seconds for a whole POST, with the look-up of the name
-PREFIX = "whsec_"  # of a secret whose key is what follows, in base64
 # of IANA's registries of special addresses, what an older Python takes for global
 NOT_PUBLIC = tuple(map(ip_network, ("192.0.0.0/24", "192.88.99.0/24", "3fff::/20")))
 NAT64 = IPv6Network("64:ff9b::/96")  # stands for IPv4 addresses, private ones too
@@ -81,11 +79,10 @@ def parse_address(url: str) -> SplitResult:
     return parts
 
 
-def signatures(webhook: Webhook, timestamp: int) -> str:
+def signed(webhook: Webhook, timestamp: int) -> str:
     """Return the signatures by each of the secrets: a receiver needs to know one of them."""
-    signed = f"{webhook.id}.{timestamp}.".encode() + webhook.body
-    digests = (hmac.digest(_key(secret), signed, hashlib.sha256) for secret in webhook.secrets)
-    return " ".join(f"v1,{base64.b64encode(digest).decode()}" for digest in digests)
+    of = webhook.id, str(timestamp), webhook.body
+    return " ".join(signatures.standard(secret, *of) for secret in webhook.secrets)
 
 
 async def post(webhooks: Sequence[Webhook], timestamp: int) -> list[str]:
@@ -111,7 +108,7 @@ async def _post(session: aiohttp.ClientSession, webhook: Webhook, timestamp: int
         "User-Agent": "sas",
         "webhook-id": webhook.id,
         "webhook-timestamp": str(timestamp),
-        "webhook-signature": signatures(webhook, timestamp),
+        "webhook-signature": signed(webhook, timestamp),
     }
     if not webhook.secrets:
         return "There is no secret to sign with."
@@ -196,13 +193,4 @@ def signing_secrets(receiver: Signed) -> Sequence[str]:
 
 def new_secret() -> str:
     """Return a secret to sign with, as the specification writes them."""
-    return PREFIX + base64.b64encode(secrets.token_bytes(32)).decode()
-
-
-def _key(secret: str) -> bytes:
-    if secret.startswith(PREFIX):
-        try:
-            return base64.b64decode(secret.removeprefix(PREFIX), validate=True)
-        except binascii.Error:
-            pass  # it only looks like one
-    return secret.encode()
+    return signatures.PREFIX + base64.b64encode(secrets.token_bytes(32)).decode()

@@ -7,13 +7,16 @@ from uuid import UUID
 
 from .. import registry
 from ..agents import payload_schemas
+from ..agents.webhook import Reported
 from ..database import sql
 from ..decisions.amendment import NOTHING, Amendment
 from ..messaging import queues
 from ..models import Submission, Task, TaskRequest
+from ..models.fields import DatabaseNow
 from ..models.request import RequestedAct
 from ..states import Outcome
 
+RESULT = "its result"  # why a result is reported
 MAY_READ = "SELECT has_table_privilege('orchestration_task', 'SELECT')"
 
 COLUMNS = (
@@ -134,10 +137,11 @@ def request_resubmit(  # noqa: PLR0913 - what it is about, who wants it, and wha
 
 
 def complete(  # noqa: PLR0913 - what it is about, who says so, and how it ended
-    workflow: str,
-    reference: str,
-    step: str,
+    workflow: str = "",
+    reference: str = "",
+    step: str = "",
     *,
+    by: tuple[str, str] | None = None,
     result: Mapping[str, Any] | None = None,
     refused: str = "",
     message: str = "",
@@ -155,6 +159,9 @@ def complete(  # noqa: PLR0913 - what it is about, who says so, and how it ended
     gets a message `refused`, as for `request_undo`: REPORTED if the step has ended otherwise, INVALID if
     it does not return such a result.
 
+    Instead of workflow, reference and step, `by` may name the agent and what its service calls what it
+    accepted: `by=("bank", "pi_1")`. Where no step is known by that yet, it is kept for an hour.
+
     >>> from uuid import uuid4
     >>> goods = Step(name="goods", signal="goods_arrived", ends_within=86_400)
     >>> register(Workflow(name="pickup", steps=[goods]))
@@ -164,18 +171,55 @@ def complete(  # noqa: PLR0913 - what it is about, who says so, and how it ended
     >>> progress("pickup", "42").steps[0].result
     {'boxes': 2}
     """
-    outcome = Outcome.REJECTED if refused else Outcome.DONE
-    report = {"result": dict(result or {}), "code": refused, "of": of, "message": message}
-    post(
+    ends = None if refused else dict(result or {})
+    if by is not None:
+        if workflow or reference or step or of:
+            raise TypeError("complete() takes a workflow, reference and step, or `by`")
+        report = Reported(id=str(id), of=by[1], result=ends, refused=refused, message=message)
+        post_reports({id: report}, agent=by[0], actor=actor, reply_to=reply_to)
+        return
+    request = TaskRequest(
+        request=id, workflow=workflow, reference=reference, what=RequestedAct.COMPLETE, step=step,
+        amendment=_amendment(ends, refused, message, of), actor=actor, because=refused or RESULT,
+        reply_to=reply_to,
+    )  # fmt: skip
+    post(request)
+
+
+def post_reports(
+    reports: Mapping[UUID, Reported], *, agent: str, actor: str, reply_to: str = ""
+) -> None:
+    """Post what a service reports by its own ids, all of it or nothing; one posted twice is one.
+
+    Raises `NotRegistered` for an unknown agent, and `Invalid` for what cannot be kept.
+    """
+    registry.get(registry.agents, "agent", agent)
+    rows = [
         TaskRequest(
-            request=id,
-            workflow=workflow,
-            reference=reference,
+            request=known,
+            created_at=DatabaseNow(),
+            reference=str(known),  # in no line of others, until its task is known
             what=RequestedAct.COMPLETE,
-            step=step,
-            amendment={"outcome": outcome.value, **report},
+            agent=agent,
+            external_id=report.of,
+            amendment=_amendment(report.result, report.refused, report.message, report.of),
             actor=actor,
-            because=refused or "its result",
+            because=report.refused or RESULT,
             reply_to=reply_to,
         )
-    )
+        for known, report in reports.items()
+    ]
+    payload_schemas.written([row.amendment for row in rows])
+    TaskRequest.objects.bulk_create(rows, ignore_conflicts=True)
+    queues.ring_after_commit(queues.SUBMISSION)
+
+
+def _amendment(
+    result: Mapping[str, Any] | None, refused: str, message: str, of: str
+) -> dict[str, Any]:
+    """Return how a step ends, as a request has it."""
+    outcome = Outcome.REJECTED if refused else Outcome.DONE
+    return {
+        "outcome": outcome.value, "result": dict(result or {}), "code": refused, "of": of,
+        "message": message,
+    }  # fmt: skip

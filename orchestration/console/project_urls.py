@@ -1,4 +1,4 @@
-"""The addresses that a project includes at its root: the dashboard, the metrics, and a login.
+"""The addresses that a project includes at its root: the dashboard, webhooks, the metrics, and a login.
 
 The login is Django's own, with the admin's page. A project that has another one includes
 `orchestration.console.urls` below /ops/ instead, and names its addresses `login` and `logout`.
@@ -11,6 +11,7 @@ from django.urls import include, path
 
 urlpatterns = [
     path("ops/", include("orchestration.console.urls")),
+    path("hooks/", include("orchestration.applications.hook_urls")),
     path(
         "login/",
         LoginView.as_view(template_name="admin/login.html", next_page="ops:overview"),

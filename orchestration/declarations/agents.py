@@ -7,13 +7,19 @@ from typing import Any
 from ..agents.actions import Action
 from ..agents.base import Agent
 from ..agents.http import HttpAgent
+from ..agents.webhook import Receiver
 from ..cluster import heartbeat, leader_election
 from ..messaging import queues
 from ..registry import suggest
 from . import first_values
 from .problem import Problem, in_name
 
-OWN = {name for kind in (Agent, HttpAgent) for name in vars(kind) if not name.startswith("__")}
+OWN = {
+    name
+    for kind in (Agent, HttpAgent, Receiver)
+    for name in vars(kind)
+    if not name.startswith("__")
+}
 ENGINES = {*leader_election.NAMES, heartbeat.WEB}  # names that it reports as served
 A_TYPE = (
     "Annotate it with a dataclass, a msgspec Struct or a TypedDict that its module has when Django "
@@ -49,7 +55,24 @@ def problems(agent: type[Agent]) -> Iterable[Problem]:
         if method.unread:
             yield Problem("E014", f"its action {name!r} takes a payload: {method.unread}", A_TYPE)
         yield from _guarded(name, method)
+    if agent.can_receive():
+        yield from _receiver(agent)
     yield from first_values.of_agent(agent.policy)
+
+
+def _receiver(agent: type[Agent]) -> Iterable[Problem]:
+    """Yield why webhooks could not be handed to an agent."""
+    hint = "Write `@classmethod` and `def receive(cls, webhook)`."
+    method = inspect.getattr_static(agent, "receive")
+    if not isinstance(method, classmethod):
+        yield Problem("E017", "its receive is not a class method", hint)
+        return
+    if inspect.iscoroutinefunction(method.__func__) or inspect.isasyncgenfunction(method.__func__):
+        yield Problem("E017", "its receive is a coroutine: a web process calls it", hint)
+    try:
+        inspect.signature(method.__func__).bind(agent, "webhook")
+    except TypeError:
+        yield Problem("E017", "its receive does not take a webhook, and nothing else", hint)
 
 
 def _is_without_address(agent: type[HttpAgent]) -> bool:

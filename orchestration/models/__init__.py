@@ -24,4 +24,4 @@ from .step_policy import StepPolicy
 from .supervisor_policy import SupervisorPolicy
 from .task import Task
 from .undo import UndoRequest
-from .wait import Wait
+from .wait import ExternalId, Wait

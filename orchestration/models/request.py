@@ -1,4 +1,4 @@
-"""What applications ask for about their tasks (P27): an undo, or that a failed step is tried again."""
+"""What applications ask for about their tasks (P27), and what services report of what they accepted."""
 
 from django.db import models
 
@@ -32,6 +32,12 @@ def waits_for_person(request: str, closed: str = "w.closed_at IS NULL") -> str:
     AND NOT EXISTS (SELECT FROM orchestration_removedtask d WHERE d.key = {removal_key(*named)}))"""  # noqa: S608 - put together from constants
 
 
+# The refusal of a report by the service's own id as long as no step has been accepted under it, and for how
+# long it is carried out all the same once one is: webhooks overtake the answers to requests.
+UNKNOWN_ID = "UNKNOWN_ID"
+KEPT_FOR_S = 3600.0
+
+
 class RequestedAct(models.TextChoices):
     """What can be asked for."""
 
@@ -43,7 +49,8 @@ class RequestedAct(models.TextChoices):
 class TaskRequest(InboxMessage):
     """A message by which an application asks for something about its task.
 
-    Kept once it is done: the same request posted again is the same request.
+    Kept once it is done: the same request posted again is the same request. A report by an `agent` and its
+    service's own id gets its workflow, reference and step as its step is known.
     """
 
     request = models.UUIDField(unique=True, help_text="The application's own id for it.")
@@ -56,6 +63,16 @@ class TaskRequest(InboxMessage):
     because = models.TextField(help_text="Why it is asked for.")
     done_at = models.DateTimeField(null=True, help_text="When it was carried out, or refused.")
     refusal = models.CharField(max_length=40, blank=True, default="", db_default="")
+    agent = models.CharField(
+        max_length=60, blank=True, default="", db_default="", help_text="Whose service reports it."
+    )
+    external_id = models.CharField(
+        max_length=200,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="What the service calls what it reports about.",
+    )
 
     class Meta:
         indexes = [
@@ -75,6 +92,18 @@ class TaskRequest(InboxMessage):
                 fields=["done_at"], name="request_done", condition=models.Q(done_at__isnull=False)
             ),
             models.Index(fields=["closed_at"], name="request_closed", condition=REQUESTS.closed),
+            # reports that no step was found for: a step that is accepted under the id takes them
+            models.Index(
+                fields=["agent", "external_id"],
+                name="request_kept",
+                condition=models.Q(refusal=UNKNOWN_ID),
+            ),
+            # what a service has reported, by time: for pages and metrics
+            models.Index(
+                fields=["agent", "created_at"],
+                name="request_reported",
+                condition=~models.Q(agent=""),
+            ),
             # dead letters: for lists
             models.Index(fields=["id"], name="request_aside", condition=REQUESTS.failed),
             # and for the alerts that they keep open

@@ -1,9 +1,9 @@
-"""What steps await: a result that comes later, and until when."""
+"""What steps await: a result that comes later, until when, and what services call it."""
 
 from django.db import models
 from django.db.models import Q
 
-from .fields import StoredJSON
+from .fields import DatabaseNow, StoredJSON
 from .step import Step
 from .task import Task
 
@@ -87,11 +87,36 @@ class Wait(models.Model):
                 name="wait_reported",
                 condition=Q(report__isnull=False, awaited_at__isnull=False),
             ),
-            # which step a service's own name is of
-            models.Index(
-                fields=["agent", "external_id"], name="wait_external", condition=~Q(external_id="")
-            ),
         ]
 
     def __str__(self) -> str:
         return f"wait of step {self.step_id}"
+
+
+class ExternalId(models.Model):
+    """What a service calls what it accepted of a step; a step has one for each that it was given.
+
+    It stays as long as the step, which what is reported late, or once more, is to be found by.
+    """
+
+    step = models.ForeignKey(
+        Step, models.CASCADE, related_name="external_ids", db_index=False, db_constraint=False
+    )
+    task = models.ForeignKey(Task, models.CASCADE, db_index=False, db_constraint=False)
+    agent = models.CharField(max_length=60)
+    external_id = models.CharField(max_length=200, help_text="As the service knows it.")
+    attempt = models.PositiveIntegerField(help_text="The attempt that it accepted.")
+    accepted_at = models.DateTimeField(db_default=DatabaseNow())
+
+    class Meta:
+        constraints = [
+            # a repeat under the same key is accepted under the same id; also for the removal of tasks
+            models.UniqueConstraint(fields=["step", "external_id"], name="external_id_once"),
+        ]
+        indexes = [
+            # which step a report by the service's own id is about
+            models.Index(fields=["agent", "external_id"], name="external_id_of_agent"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.external_id} at {self.agent}"

@@ -11,7 +11,9 @@ from asgiref.sync import async_to_sync
 
 from .. import conf, registry, scheduler, submission, supervisor, task_requests
 from ..agents.base import Agent
+from ..agents.webhook import Reported, Webhook
 from ..applications import status_messages
+from ..applications.hooks import take
 from ..applications.requests import complete
 from ..applications.submissions import Posting, post
 from ..cluster import leader_election
@@ -27,6 +29,7 @@ from ..workers import scheduler_duties
 from .doubles import ASKED, Called, Double, Script, called, double, without_waiting
 from .fake_clock import FakeClock, frozen
 from .inboxes import Inboxes, in_memory
+from .moments import NEXT
 from .outcomes import Scripted
 from .task_view import TaskView
 
@@ -36,24 +39,6 @@ MOST_JUMPS = 200  # of a run to the end: more is a service that fails without en
 WEEK = timedelta(days=7)
 # Budgets of real time, which must not run out because the machine is busy.
 BUDGETS = ("COMPUTE_BUDGET_S", "DUTY_BUDGET_S", "OPERATIONS_BUDGET_S", "SLOW_LOOK_S")
-
-# When time alone brings something, after now: retries, deadlines, ends of waits and holds. Gates say
-# themselves when they let more through.
-NEXT = """
-SELECT min(at) FROM (
-    SELECT complete_by AS at FROM orchestration_step WHERE process_state = 'processing'
-    UNION ALL SELECT run_after FROM orchestration_step WHERE process_state = 'pending'
-    UNION ALL SELECT resolve_by FROM orchestration_step WHERE resolve_by IS NOT NULL
-    UNION ALL SELECT retry_at FROM orchestration_submission WHERE refused_at IS NULL
-    UNION ALL SELECT retry_at FROM orchestration_taskrequest WHERE done_at IS NULL AND refused_at IS NULL
-    UNION ALL SELECT send_after FROM orchestration_statusmessage WHERE refused_at IS NULL
-        AND reply_to = ANY(%(receivers)s)
-    UNION ALL SELECT retry_at FROM orchestration_deadletter
-    UNION ALL SELECT until FROM orchestration_hold
-    UNION ALL SELECT due_at FROM orchestration_wait
-    UNION ALL SELECT look_at FROM orchestration_wait
-) AS moments WHERE at > (SELECT clock_timestamp())
-"""
 
 
 class Run:
@@ -103,6 +88,13 @@ class Run:
         """Report how a step ends that awaits a service, a person or a signal; the next `go` records it."""
         known: dict[str, Any] = {"refused": refused, "actor": actor, "id": uuid4()}
         complete(task.workflow, task.reference, step, result=result, **known)
+
+    def receive(self, agent: str, webhook: Webhook) -> list[Reported]:
+        """Have an agent's `receive` take a webhook; the next `go` records what it reports.
+
+        Returns that, and raises what `receive` raises. `webhooks` makes signed ones.
+        """
+        return take(registry.get(registry.agents, "agent", agent), webhook)
 
     def real(self, name: str, agent: type[Agent] | None = None) -> None:
         """Have the agent's own code perform its requests, or that of another class.

@@ -94,6 +94,7 @@ class Change:
     times: dict[int, bool] = field(default_factory=dict)  # whether a step's time has come, if known
     timed: list[NewTime] = field(default_factory=list)  # steps that wait for their time from now on
     begun: set[int] = field(default_factory=set)  # steps that wait for no time any more
+    accepted: list[tuple[StepView, str]] = field(default_factory=list)  # and what services call it
     alarms: list[AlertReport] = field(default_factory=list)
     recovered: list[str] = field(default_factory=list)  # fingerprints of alerts to close
     events: list[Event] = field(default_factory=list)

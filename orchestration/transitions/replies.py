@@ -201,6 +201,9 @@ def _accept(reply: Reply, change: Change, step: StepView) -> StepView:
 
 def _accepted(reply: Reply, change: Change, step: StepView) -> None:
     """Have a step await what its service accepted; if its task is being undone, that is undone too."""
+    external_id, look = (reply.wait.id, reply.wait.look) if reply.wait else ("", None)
+    if external_id:
+        change.accepted.append((step, external_id))
     if step.state == StepState.CANCELLED:
         change.cancel(step)
         change.note(step, EventKind.SETTLED, by=BY, reason="the service accepted it: it is undone")
@@ -210,7 +213,6 @@ def _accepted(reply: Reply, change: Change, step: StepView) -> None:
     except Unresolved as error:  # it was accepted all the same
         logger.error("%s of %s: %s", step.name, change.reference, error)
         until = Until.after(waits.DEFAULT_S)
-    external_id, look = (reply.wait.id, reply.wait.look) if reply.wait else ("", None)
     change.opened.append(NewWait(step=step, until=until, external_id=external_id, look=look))
 
 

@@ -10,7 +10,7 @@ from ..decisions.progress import Refusal, StepView, after_reply
 from ..models import Wait
 from ..models.history import EventKind
 from ..states import Direction, Outcome, StepState
-from . import moves, waits
+from . import external_ids, moves, waits
 from .change import Change
 from .handled import Handled
 from .late_effects import close_undone
@@ -32,7 +32,7 @@ def report(task: UUID, name: str, reported: Report) -> Refusal | None:
     change = lock([task]).get(task)
     if change is None:
         return Refusal.NO_SUCH_TASK
-    step = _named(change, name)
+    step = _named(change, name, reported.of)
     if step is None:
         return Refusal.NO_SUCH_STEP
     if step.state == StepState.AWAITING:
@@ -48,14 +48,25 @@ def report(task: UUID, name: str, reported: Report) -> Refusal | None:
     return None if done_so else Refusal.REPORTED
 
 
-def _named(change: Change, name: str) -> StepView | None:
-    """Return a step by its name, or by that of its signal; of a task being undone, its undo if that waits."""
+def _named(change: Change, name: str, of: str) -> StepView | None:
+    """Return a step by its name, or by that of its signal.
+
+    Of a task being undone it is the one of both steps that the service accepted under the id `of`, or else
+    the undo, if that waits.
+    """
     steps = [
         step
         for step in change.steps.values()
         if step.name == name or (step.flow is not None and step.flow.signal == name)
     ]
-    steps.sort(key=lambda step: (step.state != StepState.AWAITING, step.direction != Direction.DO))
+    known = external_ids.steps_of(change.id, of) if of and len(steps) > 1 else set()
+    steps.sort(
+        key=lambda step: (
+            step.id not in known,
+            step.state != StepState.AWAITING,
+            step.direction != Direction.DO,
+        )
+    )
     return steps[0] if steps else None
 
 

@@ -16,7 +16,7 @@ from ..models import Event
 from ..models.history import EventKind
 from ..models.inbox import StatusKind
 from ..states import FINAL_TASK_STATES, Direction, Outcome, StepState, TaskState
-from . import moves, operation_items, reports, step_update, waits
+from . import external_ids, moves, operation_items, reports, step_update, waits
 from .change import Change, Ready
 from .following import follow
 from .step_update import Move, require
@@ -104,7 +104,9 @@ def _write_waits(changes: Sequence[Change]) -> bool:
     times = [time for change in changes for time in change.timed]
     waits.write_times(times, {step for change in changes for step in change.begun})
     closed = {step for change in changes for step in change.closed}
-    return waits.write([wait for change in changes for wait in change.opened], closed)
+    early = waits.write([wait for change in changes for wait in change.opened], closed)
+    accepted = [(change, *what) for change in changes for what in change.accepted]
+    return external_ids.write(accepted) or early
 
 
 def _count_off(changes: Iterable[Change], *, by: str) -> set[int]:

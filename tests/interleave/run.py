@@ -13,7 +13,7 @@ from orchestration.cluster.debounce import Pauses
 from orchestration.database import sql
 from orchestration.messaging import queues
 from orchestration.models import Hold, TaskRequest, fields, low_water
-from orchestration.testing.run import NEXT
+from orchestration.testing.moments import NEXT
 from orchestration.transitions import holds, resubmit, undo
 
 from . import declared, expected, jobs, judge, services

@@ -135,9 +135,14 @@ class Schedulers:
         within = view.flow.ends_within if view.flow else None
         row.ends_by = world.now + (within or ENDS_WITHIN)
         row.external_id = str((view.result or {})["id"])
+        store = self.store
+        store.accepted.add(row.external_id)
+        for early_report in store.kept.pop(row.external_id, ()):
+            world.posted += 1
+            world.after(0.0, self._again, early_report)
         if world.rules(view.agent).can_ask and world.of_flows.random() < 0.5:
             world.after(LOOK, self._look, row, row.external_id)
-        early = self.store.reports.pop(view.id, None)
+        early = store.reports.pop(view.id, None)
         if early is not None and early.of == row.external_id:
             self._end(row, early)
 
@@ -160,6 +165,9 @@ class Schedulers:
     def report(self, report: SimReport) -> None:
         """Hear how something has ended that was accepted: it may not be awaited yet, or any more."""
         world, store = self.world, self.store
+        if report.names_no_step and report.of not in store.accepted:
+            store.kept.setdefault(report.of, []).append(report)
+            return
         if world.locked("task", report.task):
             world.posted += 1
             world.after(1.0, self._again, report)

@@ -44,6 +44,7 @@ TABLES = (
     Table(name="orchestration_statusmessage", column="task_id", index="status_number_once"),
     Table(name="orchestration_attemptevidence", column="step_id", index="evidence_once"),
     Table(name="orchestration_wait", column="step_id", index="orchestration_wait_step_id_key"),
+    Table(name="orchestration_externalid", column="step_id", index="external_id_once"),
     Table(name="orchestration_attempt", column="step_id", index="attempt_once"),
     Table(name="orchestration_step", column="task_id", index="step_once"),
     Table(name="orchestration_task", column="id", index="orchestration_task_pkey"),

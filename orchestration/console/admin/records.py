@@ -19,6 +19,7 @@ from ...models import (
     DeadLetter,
     Event,
     Export,
+    ExternalId,
     Gate,
     GateRollUp,
     Hold,
@@ -116,6 +117,10 @@ show(
     search_fields=("external_id__startswith",), show_full_result_count=False,
 )  # fmt: skip
 show(
+    ExternalId, "external_id", "agent", "step_id", "task_id", "attempt", "accepted_at",
+    ordering=("-id",), search_fields=("external_id__startswith",), show_full_result_count=False,
+)  # fmt: skip
+show(
     UndoRequest, "step", "task", "requested_at", "requested_by", "reason",
     list_filter=("unmended",), list_select_related=("step", "task"), ordering=("requested_at",),
 )  # fmt: skip
@@ -127,7 +132,8 @@ show(
 )  # fmt: skip
 show(StatusMessage, "id", "reply_to", "task_id", "number", "kind", "created_at")
 show(
-    TaskRequest, "id", "what", "workflow", "reference", "created_at", "done_at", "refusal",
+    TaskRequest, "id", "what", "workflow", "reference", "agent", "external_id", "created_at", "done_at",
+    "refusal",
     list_filter=("what", empty("done_at")),
 )  # fmt: skip
 show(ApplicationRole, "role", "application", "workflows", ordering=("role",))

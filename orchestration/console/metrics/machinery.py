@@ -1,6 +1,6 @@
 """How the machinery is: the figures of the dashboard's pages, by the same queries."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 
 from prometheus_client.core import Metric
@@ -11,7 +11,7 @@ from ...decisions.wait_reasons import Reason
 from ...models.alert import Severity
 from ...states import GateState
 from ...waiting.wait_reasons import waiting_because
-from ..queries.agents import agents_page
+from ..queries.agents import AgentRow, agents_page
 from ..queries.counters import counts, open_alerts, waits
 from ..queries.system import System
 from ..queries.trends import trends
@@ -152,6 +152,23 @@ def _agents() -> Iterator[Metric]:
     yield gauge(
         "waiting_oldest_seconds", "How long the oldest of them has waited", ["agent"],
         of=[([row.name], _since(row.load.waiting_since, now)) for row in rows],
+    )  # fmt: skip
+    yield from _webhooks(rows)
+
+
+def _webhooks(rows: Sequence[AgentRow]) -> Iterator[Metric]:
+    of_agents = [(row.name, row.webhooks) for row in rows if row.webhooks]
+    yield gauge(
+        "webhook_reports", f"What services reported in the last 24 hours, {CAPPED}", ["agent", "what"],
+        of=[
+            ([name, what], count)
+            for name, webhooks in of_agents
+            for what, count in (("received", webhooks.received), ("unknown", webhooks.unknown))
+        ],
+    )  # fmt: skip
+    yield gauge(
+        "webhooks_refused", "Webhooks that the open alert about refused ones counts", ["agent"],
+        of=[([name], webhooks.refused or 0) for name, webhooks in of_agents],
     )  # fmt: skip
 
 

@@ -8,10 +8,12 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from ... import registry
+from ...alerting.alerts import WEBHOOK
 from ...database import clock, sql
 from ...database.capped_counts import CAP
 from ...decisions.gate import Limits, Slot, share_failed
 from ...models import Gate, Hold, Policy, StepRollUp
+from ...models.request import UNKNOWN_ID
 from ...models.rollup import Span
 from ...models.step import claimable
 from ...waiting.agent_facts import agent_holds, agent_view
@@ -35,6 +37,32 @@ SELECT g.agent,
         AND w.seen_at > (SELECT clock_timestamp()) - %(alive)s * interval '1 second')
 FROM unnest(%(agents)s::text[]) AS g (agent)
 """  # noqa: S608 - put together from constants
+
+# The last of what services reported by webhooks in a day, along request_reported; the alert counts what was
+# refused.
+WEBHOOKS = f"""
+SELECT g.agent, max(r.created_at), count(r.created_at), count(*) FILTER (WHERE r.refusal = '{UNKNOWN_ID}'),
+    (SELECT count FROM orchestration_alert
+        WHERE fingerprint = '{WEBHOOK}' || g.agent || '/refused' AND closed_at IS NULL)
+FROM unnest(%(agents)s::text[]) AS g (agent) LEFT JOIN LATERAL (
+    SELECT created_at, refusal FROM orchestration_taskrequest
+    WHERE agent = g.agent AND agent <> '' AND created_at > %(now)s::timestamptz - interval '1 day'
+    ORDER BY created_at DESC LIMIT %(limit)s) AS r ON true
+GROUP BY g.agent
+"""  # noqa: S608 - constants
+
+
+@dataclass(frozen=True, kw_only=True)
+class Webhooks:
+    """What a service reported by webhooks in the last day: how often, no further than the cap, and when last.
+
+    For those that are `unknown` no step was found; `refused` are the webhooks of the alert that is open.
+    """
+
+    last: datetime | None
+    received: int
+    unknown: int
+    refused: int | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,6 +95,7 @@ class AgentRow:
     hold: Hold | None
     failed: int
     seen: int
+    webhooks: Webhooks | None = None  # of an agent that takes them
 
     @property
     def name(self) -> str:
@@ -98,7 +127,7 @@ class AgentsPage:
 
 
 def agents_page(alive: float) -> AgentsPage:
-    """Return the page in eight queries; `alive` is how long ago a living worker was seen, at most."""
+    """Return the page in nine queries; `alive` is how long ago a living worker was seen, at most."""
     now = clock.database_now()
     policies = {policy.agent: policy for policy in Policy.objects.all()}
     gates = [gate for gate in Gate.objects.order_by("agent") if gate.agent in policies]
@@ -106,6 +135,7 @@ def agents_page(alive: float) -> AgentsPage:
     names = [gate.agent for gate in gates]
     loads = _loads(names, alive)
     times = _times(now)
+    reported = _webhooks(now)
     rows = []
     for gate in gates:
         hold = held.get("") or held.get(gate.agent)
@@ -122,6 +152,7 @@ def agents_page(alive: float) -> AgentsPage:
                 hold=hold,
                 failed=failed,
                 seen=seen,
+                webhooks=reported.get(gate.agent),
             )
         )
     return AgentsPage(
@@ -136,6 +167,16 @@ def agents_page(alive: float) -> AgentsPage:
             for step in workflow.steps
         ],
     )
+
+
+def _webhooks(now: datetime) -> Mapping[str, Webhooks]:
+    """Return what services reported by webhooks, by the agents that take them; no query without any."""
+    names = [name for name, agent in registry.agents.items() if agent.can_receive()]
+    if not names:
+        return {}
+    rows = sql.run(WEBHOOKS, {"agents": names, "now": now, "limit": CAP + 1})
+    columns = ("last", "received", "unknown", "refused")
+    return {name: Webhooks(**_named(columns, row)) for name, *row in rows}
 
 
 def agent_row(name: str) -> tuple[Gate, int] | None:

@@ -3,16 +3,20 @@ from django.conf import settings
 from orchestration.api import (
     HttpAgent,
     Later,
+    Reported,
     Step,
     Workflow,
     action,
     done,
+    field,
     key,
     not_,
     passed,
     register,
     result,
 )
+
+SECRET = "whsec_YSBzZWNyZXQgb2YgYSB0ZXN0"
 
 
 class Bank(HttpAgent):
@@ -33,7 +37,41 @@ class Bank(HttpAgent):
         return await self.post(call, "/bench/undo", body=call.payload, expect={"effect": str})
 
 
+class Cards(Bank):
+    """Accepts each charge under an id that its partner knows before, and hears by webhooks how it ends."""
+
+    name = "cards"
+
+    @action
+    async def begin(self, call):
+        """Begin a charge."""
+        charge = await self.post(call, "/bench/calls", body=call.payload, expect={"id": str})
+        raise Later(accepted=charge, id=call.reference)
+
+    @classmethod
+    def receive(cls, webhook):
+        """Report how a charge has ended."""
+        webhook.verify(SECRET)
+        event = webhook.json()
+        if event["says"] == "paid":
+            yield Reported(id=event["id"], of=event["charge"], result={"id": event["charge"]})
+        else:
+            yield Reported(id=event["id"], of=event["charge"], refused=event["says"])
+
+
 register(Bank)
+register(Cards)
+register(
+    Workflow(
+        name="by_card",
+        steps=[
+            Step(
+                name="pay", agent="cards", action="begin", ends_within=field("within"), late="undo",
+                refused={"declined": "undo"}, undo="refund", undo_request={"key": key("pay")},
+            ),
+        ],
+    )
+)  # fmt: skip
 register(
     Workflow(
         name="confirm",

@@ -244,6 +244,35 @@ def test_agents_that_cannot_work_are_reported(monkeypatch):
     ]
 
 
+def by_method(self, webhook): ...
+
+
+async def later(cls, webhook): ...
+
+
+def without(cls): ...
+
+
+@pytest.mark.parametrize(
+    ("method", "problem"),
+    [
+        (by_method, "its receive is not a class method"),
+        (staticmethod(by_method), "its receive is not a class method"),
+        (classmethod(later), "its receive is a coroutine"),
+        (classmethod(without), "its receive does not take a webhook, and nothing else"),
+        (classmethod(by_method), None),
+        (classmethod(lambda cls, webhook, more=None: []), None),
+    ],
+)
+def test_agents_that_cannot_receive_are_reported(monkeypatch, method, problem):
+    kind = type("Bank", (Agent,), {"name": "bank", "receive": method})
+    monkeypatch.setattr(registry, "agents", {"bank": kind})
+    errors = check_agents()
+    assert [(error.id, problem in error.msg) for error in errors] == (
+        [("orchestration.E017", True)] if problem else []
+    )
+
+
 @pytest.mark.parametrize(
     ("name", "is_reserved"),
     [

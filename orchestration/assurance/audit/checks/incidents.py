@@ -93,7 +93,8 @@ INCIDENTS = (
               WHERE outcome IN ('transient', 'unknown', 'expired', 'rejected') GROUP BY step_id) a
             ON a.step_id = s.id
         LEFT JOIN (SELECT step_id, count(*) AS unbuilt FROM audit_event
-              WHERE kind = 'error' AND attempt = 0 GROUP BY step_id) e ON e.step_id = s.id
+              WHERE kind = 'error' AND attempt = 0 OR kind = 'reported' AND reason <> 'done'
+              GROUP BY step_id) e ON e.step_id = s.id
         WHERE h.failures > coalesce(a.failures, 0) + coalesce(e.unbuilt, 0)
         """,
     ),

@@ -1,7 +1,7 @@
 """Invariant 12: no task keeps locks, messages or alerts of its past."""
 
 from ....applications.audits import Check, Scope
-from ....models.request import waits_for_person
+from ....models.request import KEPT_FOR_S, UNKNOWN_ID, waits_for_person
 from ..past import is_past
 
 ENDED = "coalesce(b.done_at, b.refused_at, 'infinity')"  # of a request
@@ -32,6 +32,30 @@ LEFT_BEHIND = (
         SELECT s.reference, 'step ' || s.name || ' is ' || s.state || ', but its wait is still there'
         FROM audit_step s JOIN orchestration_wait w ON w.step_id = s.id
         WHERE s.state <> 'awaiting' AND w.awaited_at IS NOT NULL
+        """,
+    ),
+    Check(
+        invariant=12,
+        remedy="Report the result again by `complete`, with the workflow, reference and step.",
+        # by request_kept; of the hour, some seconds are between the acceptance and its look for reports
+        query=f"""
+        SELECT s.reference, 'step ' || s.name || ' was accepted as ' || e.external_id
+            || ', and what ' || e.agent || ' has reported of that was not applied'
+        FROM audit_step s JOIN orchestration_externalid e ON e.step_id = s.id
+        JOIN orchestration_taskrequest q ON q.refusal = '{UNKNOWN_ID}'
+            AND q.agent = e.agent AND q.external_id = e.external_id
+        WHERE q.created_at > e.accepted_at - ({KEPT_FOR_S} - 60) * interval '1 second'
+        """,  # noqa: S608 - no input in it
+    ),
+    Check(
+        invariant=12,
+        remedy="Have a developer see how one report could be applied twice.",
+        query="""
+        SELECT s.reference, 'step ' || s.name || ' got the report ' || (e.detail->>'report')
+            || ' ' || count(*) || ' times'
+        FROM audit_step s JOIN audit_event e ON e.step_id = s.id
+        WHERE e.kind = 'reported' AND e.detail->>'report' NOT LIKE 'look %%'
+        GROUP BY s.reference, s.name, s.id, e.detail->>'report' HAVING count(*) > 1
         """,
     ),
     Check(

@@ -61,6 +61,13 @@ def test_role_without_tables_posts_submissions_and_requests(role):
     assert by == {f"application {APPLICATION}"}
 
 
+def test_role_reports_by_no_id_of_a_service(role):
+    known = {"result": {"text": "x"}, "actor": "x", "id": uuid4()}
+    with acting_apart(), pytest.raises(ProgrammingError, match="permission denied"):
+        api.complete(by=("greeter", "pi_1"), **known)
+    assert not TaskRequest.objects.exists()
+
+
 def test_role_can_read_and_write_no_relation_of_the_engine(role):
     with connection.cursor() as cursor:
         cursor.execute(database_rights.RELATIONS, {})

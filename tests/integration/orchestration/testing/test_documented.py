@@ -76,6 +76,8 @@ def page(monkeypatch):
         "test_detour_is_not_needed_where_the_direct_flight_has_a_seat",
         "test_detour_is_held_where_the_direct_flight_is_full",
         "test_a_hold_that_the_airline_confirms_later",
+        "test_seat_is_confirmed_by_a_webhook",
+        "test_webhook_of_a_stranger_is_refused",
     ],
 )
 def test_workflow_of_the_page(page, request, name):

@@ -299,7 +299,7 @@ def test_each_address_is_behind_the_door_or_open_to_everyone():
     """A new one has to be put on one side; `/ops/` and `/admin/` are behind it as a whole."""
     routes = {f"/{pattern.pattern}" for pattern in get_resolver().url_patterns}
     unguarded = {route for route in routes if not route.startswith(BEHIND)}
-    assert unguarded == {"/", "/api/", "/language/", "/livez", "/logout/", "/readyz"}
+    assert unguarded == {"/", "/api/", "/hooks/", "/language/", "/livez", "/logout/", "/readyz"}
 
 
 def test_secrets_are_in_no_admin_page(ada):

@@ -1,0 +1,101 @@
+"""What services call what they accepted of steps: written with it, and looked for by reports of it."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+from uuid import UUID
+
+from ..database import prepared, sql
+from ..decisions.progress import StepView
+from ..models.request import KEPT_FOR_S, UNKNOWN_ID
+from .change import Change
+
+# The look for a step by an id, and the write of a step's id with its look for a kept report, exclude each
+# other until their commits. Otherwise a report that comes in between finds no step, and no step finds it.
+KEY = "1516895235, hashtext(agent || '/' || external_id)"
+LOCK_FOR_REPORT = f"""
+SELECT pg_advisory_xact_lock({KEY})
+FROM (VALUES (%(agent)s::text, %(external_id)s::text)) AS a (agent, external_id)
+"""  # noqa: S608 - constants
+WRITE = f"""
+WITH accepted AS MATERIALIZED (
+    SELECT *, pg_advisory_xact_lock_shared({KEY})
+    FROM unnest(%(steps)s::bigint[], %(tasks)s::uuid[], %(agents)s::text[], %(external_ids)s::text[],
+        %(attempts)s::int[]) AS a (step, task, agent, external_id, attempt))
+INSERT INTO orchestration_externalid (step_id, task_id, agent, external_id, attempt, accepted_at)
+SELECT step, task, agent, external_id, attempt, clock_timestamp() FROM accepted
+ON CONFLICT (step_id, external_id) DO NOTHING
+"""  # noqa: S608 - constants
+# Reports that no step was found for are requests about their tasks from now on: along request_kept.
+TAKE_KEPT = f"""
+UPDATE orchestration_taskrequest q SET workflow = a.workflow, reference = a.reference, step = a.step,
+    done_at = NULL, refusal = ''
+FROM unnest(%(agents)s::text[], %(external_ids)s::text[], %(workflows)s::text[], %(references)s::text[],
+    %(names)s::text[]) AS a (agent, external_id, workflow, reference, step)
+WHERE q.agent = a.agent AND q.external_id = a.external_id AND q.refusal = '{UNKNOWN_ID}'
+    AND q.created_at > (SELECT clock_timestamp()) - {KEPT_FOR_S} * interval '1 second'
+RETURNING q.id
+"""  # noqa: S608 - constants
+# along external_id_of_agent; the last that awaits its result, or else the last that was accepted
+FIND = """
+SELECT t.workflow, t.reference, s.name
+FROM orchestration_externalid e JOIN orchestration_step s ON s.id = e.step_id
+JOIN orchestration_task t ON t.id = e.task_id
+WHERE e.agent = %(agent)s AND e.external_id = %(external_id)s
+ORDER BY s.process_state = 'awaiting' DESC, e.id DESC LIMIT 1
+"""
+# along step_once and external_id_once
+OF_TASK = """
+SELECT e.step_id FROM orchestration_step s JOIN orchestration_externalid e ON e.step_id = s.id
+WHERE s.task_id = %(task)s::uuid AND e.external_id = %(external_id)s
+"""
+
+
+class Target(NamedTuple):
+    """The step that a report is about."""
+
+    workflow: str
+    reference: str
+    step: str
+
+
+def write(accepted: Sequence[tuple[Change, StepView, str]]) -> bool:
+    """Write what services call what they accepted; return whether any of it has been reported already.
+
+    What has been is a request that is due after the commit.
+    """
+    if not accepted:
+        return False
+    keys = {
+        "agents": [step.agent for _, step, _ in accepted],
+        "external_ids": [external_id for *_, external_id in accepted],
+    }
+    steps = {
+        "steps": [step.id for _, step, _ in accepted],
+        "tasks": [str(change.id) for change, *_ in accepted],
+        "attempts": [step.attempt for _, step, _ in accepted],
+    }
+    targets = {
+        "workflows": [change.workflow for change, *_ in accepted],
+        "references": [change.reference for change, *_ in accepted],
+        "names": [step.name for _, step, _ in accepted],
+    }
+    # the second takes its snapshot under the lock of the first
+    parts = (
+        prepared.Part(WRITE, {**keys, **steps}),
+        prepared.Part(TAKE_KEPT, {**keys, **targets}),
+    )
+    return bool(prepared.run_all(parts))
+
+
+def find(agent: str, external_id: str) -> Target | None:
+    """Return the step that was accepted under an id; none is accepted under it until the commit."""
+    key = {"agent": agent, "external_id": external_id}
+    sql.run(LOCK_FOR_REPORT, key)
+    rows = sql.run(FIND, key)
+    return Target(*rows[0]) if rows else None
+
+
+def steps_of(task: UUID, external_id: str) -> set[int]:
+    """Return the steps of a task that were accepted under an id."""
+    values = {"task": str(task), "external_id": external_id}
+    return {step for (step,) in sql.run(OF_TASK, values)}
