@@ -9,6 +9,8 @@ BATCH_SIZE = 200  # rows or messages of one transaction: bounds what it locks an
 AGED_SHARE = 0.1  # of the places: for work that has waited long, so that low priority never starves
 # from then on a submission has waited long; for steps, the agent's policy says when
 AGED_AFTER_S = 60.0
+# of one transaction: replies to requests of these tasks are returned meanwhile
+REPORTS_AT_A_TIME = 50
 # a doorbell may ring again after this, answered or not: a second worker then helps
 DOORBELL_TTL_S = 5
 # minimum between two turns of a worker, but for schedulers: under load, messages gather to a batch
@@ -26,6 +28,7 @@ MAX_INBOX_MESSAGES = 200_000  # of one inbox; the oldest ones beyond it have exp
 # Locks
 LOCK_TIMEOUT_S = 0.25  # in a transaction that many others wait for
 SWEEP_LOCK_TIMEOUT_S = 1.0  # in every other transaction of a leader
+LOCKED_TASK_RETRY_S = 0.1  # before the next look at a request whose task is locked
 LOCKED_GATE_RETRY_S = 0.25  # before the next look at a gate that another session has locked
 # of a reply whose task is locked: the engine holds a lock only briefly
 LOCKED_IMMEDIATE_RETURNS = 5

@@ -7,8 +7,10 @@ backoff; one that the application refuses is set aside until a person acts. Neit
 other tasks.
 """
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from functools import cache
+from typing import NamedTuple
 from uuid import UUID
 
 from django.db import transaction
@@ -26,9 +28,8 @@ from .decisions.amendment import Amendment
 from .decisions.progress import Refusal
 from .messaging import queues
 from .models import StatusMessage, Step, Submission, Task, TaskRequest
-from .models.fields import DatabaseNow
 from .models.inbox import SUBMISSIONS
-from .models.request import REQUESTS, UNKNOWN_ID, RequestedAct, waits_for_person
+from .models.request import REQUESTS, RequestedAct, waits_for_person
 from .states import Direction, Outcome
 from .transitions import external_ids
 from .transitions.reported import report
@@ -42,32 +43,58 @@ from .workflows.workflow import Accepted, AskedChange, Refused, Workflow
 UNKNOWN_TRIES = conf.ALERT_AFTER_FAILURES - 1
 WAITS = waits_for_person("orchestration_taskrequest")
 
-# Marks the messages of the transaction that carries out a request, by their ids after `last`.
-NAME = """
-UPDATE orchestration_statusmessage SET detail = detail || jsonb_build_object('request', %(request)s)
-WHERE task_id = %(task)s AND id > %(last)s
+# Locked tasks of requests, by the requests' ids; index task_once.
+TASKS = """
+SELECT r.id, t.id::text
+FROM unnest(%(ids)s::bigint[], %(workflows)s::text[], %(references)s::text[]) AS r (id, workflow, reference)
+JOIN orchestration_task t ON t.workflow = r.workflow AND t.reference = r.reference
 """
+# Marks the messages of the transaction that carries out requests, by their ids after `last`.
+NAME = """
+UPDATE orchestration_statusmessage m SET detail = m.detail || jsonb_build_object('request', r.request)
+FROM unnest(%(requests)s::text[], %(tasks)s::uuid[]) AS r (request, task)
+WHERE m.task_id = r.task AND m.id > %(last)s
+"""
+DONE = """
+UPDATE orchestration_taskrequest q SET done_at = clock_timestamp(), refusal = r.refusal, problem = '',
+    reason = ''
+FROM unnest(%(ids)s::bigint[], %(refusals)s::text[]) AS r (id, refusal) WHERE q.id = r.id
+"""
+Refusals = dict[int, Refusal | None]  # by the requests' ids
 
 
-def take(limit: int) -> int:
-    """Carry out up to `limit` requests, each in its own transaction; return how many were handled."""
-    ids = [number for (number,) in prepared.run(_first(), {"limit": limit})]
-    return batches.bisect(ids, _deal_unless_busy, _fail, apart=True, patience=limit)
+class Taken(NamedTuple):
+    """How many requests were handled; `left` are due, and others have locked their rows or tasks."""
+
+    done: int
+    left: int
+
+
+def take(limit: int) -> Taken:
+    """Carry out up to `limit` requests: reports some at a time, each other one in its own transaction."""
+    due = prepared.run(_first(), {"limit": limit})
+    reports = [number for number, what in due if what == RequestedAct.COMPLETE]
+    others = [number for number, what in due if what != RequestedAct.COMPLETE]
+    size = conf.REPORTS_AT_A_TIME
+    parts = [reports[start : start + size] for start in range(0, len(reports), size)]
+    parts += [[number] for number in others]
+    done = sum(batches.bisect(part, _deal_unless_busy, _fail, patience=limit) for part in parts)
+    return Taken(done=done, left=len(due) - done)
 
 
 def _deal_unless_busy(ids: Sequence[int]) -> int:
     try:
-        return sum(map(_deal, ids))
+        return _deal(ids)
     except Exception as error:
-        if sql.is_busy(error):
+        if sql.is_busy(error) and len(ids) == 1:
             return 0  # a later look finds it
         raise
 
 
 @cache
 def _first() -> str:
-    """Return the statement for the ids of the first that are due; it is compiled once."""
-    return compiled(_due().values_list("id")[:MANY])
+    """Return the statement for the first that are due, and what they ask for; it is compiled once."""
+    return compiled(_due().values_list("id", "what")[:MANY])
 
 
 def _due() -> QuerySet[TaskRequest]:
@@ -85,54 +112,65 @@ def _due() -> QuerySet[TaskRequest]:
 
 
 @transaction.atomic
-def _deal(number: int) -> int:
-    """Carry out a request and notify its application, or write the refusal."""
-    request = sql.lock(_due().filter(id=number)).first()
-    if request is None:
-        return 0  # another process has it
-    if request.agent and not request.workflow:
-        _find_step(request)
-        return 1  # it is due once more, in the line of its task
-    workflow = _workflow(request)
-    tasks = Task.objects.filter(workflow=request.workflow, reference=request.reference)
-    task = sql.lock(tasks, no_key=True).values_list("id", flat=True).first()
-    if task is None and tasks.exists():
-        return 0  # another session has locked it, and other requests must not wait
-    last = StatusMessage.objects.filter(task=task).aggregate(last=Max("id", default=0))["last"]
-    refusal = _carry_out(request, task, workflow)
-    if refusal is None:
-        names = {"request": str(request.request), "task": str(task), "last": last}
-        sql.run(NAME, names)
-        if workflow:
-            workflow.accepted([_as_accepted(request)])
-    else:
-        status_messages.write_refusal(request, task, refusal)
-    request.done_at = DatabaseNow()
-    request.refusal = refusal.name if refusal else ""
-    request.problem = request.reason = ""
-    request.save(update_fields=["done_at", "refusal", "problem", "reason"])
-    receivers = {request.reply_to, status_messages.owner_of(request)} & registry.receivers.keys()
-    queues.ring_after_commit(queues.SCHEDULER, *map(status_messages.queue_of, receivers))
-    return 1
+def _deal(ids: Sequence[int]) -> int:
+    """Carry out requests, and notify their applications of refusals too; skip what others have locked."""
+    locked = list(sql.lock(_due().filter(id__in=ids)))
+    unnamed = [request for request in locked if request.agent and not request.workflow]
+    external_ids.find_steps(unnamed)  # these are due once more, in the lines of their tasks
+    requests = [request for request in locked if request not in unnamed]
+    workflows = {request.id: _workflow(request) for request in requests}
+    tasks = _lock_tasks(requests)
+    requests = [request for request in requests if request.id in tasks]
+    last = StatusMessage.objects.aggregate(last=Max("id", default=0))["last"]
+    refusals = _carry_out(requests, tasks, workflows)
+    _notify(requests, tasks, workflows, refusals, last)
+    return len(unnamed) + len(requests)
 
 
-def _find_step(request: TaskRequest) -> None:
-    """Have a report by its service's own id be about the step that was accepted under it.
+def _lock_tasks(requests: Sequence[TaskRequest]) -> dict[int, UUID | None]:
+    """Lock the tasks of requests; return them by the requests' ids, but for those that others have locked."""
+    about = {
+        "ids": [request.id for request in requests],
+        "workflows": [request.workflow for request in requests],
+        "references": [request.reference for request in requests],
+    }
+    known = {number: UUID(task) for number, task in sql.run(TASKS, about)}
+    rows = Task.objects.filter(id__in=known.values()).order_by("id")
+    locked = {None, *sql.lock(rows, no_key=True).values_list("id", flat=True)}
+    tasks = {request.id: known.get(request.id) for request in requests}
+    return {number: task for number, task in tasks.items() if task in locked}
 
-    Without one it is refused, and carried out all the same if a step is accepted under the id within the
-    hour: then that step's acceptance makes it due (`external_ids`).
-    """
-    if target := external_ids.find(request.agent, request.external_id):
-        request.workflow, request.reference, request.step = target
-        queues.ring_after_commit(queues.SUBMISSION)
-    else:
-        request.done_at, request.refusal = DatabaseNow(), UNKNOWN_ID
-        request.problem = request.reason = ""
-    request.save(
-        update_fields=[
-            *("workflow", "reference", "step", "done_at", "refusal", "problem", "reason")
-        ]
-    )
+
+def _notify(
+    requests: Sequence[TaskRequest],
+    tasks: Mapping[int, UUID | None],
+    workflows: Mapping[int, Workflow | None],
+    refusals: Refusals,
+    last: int,
+) -> None:
+    """Write what became of requests, for their applications too, whose messages have ids after `last`."""
+    accepted = [request for request in requests if refusals[request.id] is None]
+    names = {
+        "requests": [str(request.request) for request in accepted],
+        "tasks": [str(tasks[request.id]) for request in accepted],
+    }
+    sql.run(NAME, {**names, "last": last})
+    of_workflow = defaultdict(list)
+    for request in accepted:
+        of_workflow[request.workflow].append(request)
+    for of_same in of_workflow.values():
+        if workflow := workflows[of_same[0].id]:
+            workflow.accepted([_as_accepted(request) for request in of_same])
+    for request in requests:
+        if refusal := refusals[request.id]:
+            status_messages.write_refusal(request, tasks[request.id], refusal)
+    names_of = [refusals[request.id] for request in requests]
+    refused = [refusal.name if refusal else "" for refusal in names_of]
+    sql.run(DONE, {"ids": [request.id for request in requests], "refusals": refused})
+    receivers = {request.reply_to for request in requests}
+    receivers |= {status_messages.owner_of(request) for request in requests}
+    names = map(status_messages.queue_of, receivers & registry.receivers.keys())
+    queues.ring_after_commit(queues.SCHEDULER, *names)
 
 
 def _workflow(request: TaskRequest) -> Workflow | None:
@@ -143,16 +181,32 @@ def _workflow(request: TaskRequest) -> Workflow | None:
 
 
 def _carry_out(
-    request: TaskRequest, task: UUID | None, workflow: Workflow | None
-) -> Refusal | None:
+    requests: Sequence[TaskRequest],
+    tasks: Mapping[int, UUID | None],
+    workflows: Mapping[int, Workflow | None],
+) -> Refusals:
     """Do what is asked for; return why not. Without its workflow a task is undone by what its steps have."""
-    if task is None:
-        return Refusal.NO_SUCH_TASK
-    if RequestedAct(request.what) is RequestedAct.UNDO:
-        return undo(task, actor=request.actor, reason=request.because)
-    if RequestedAct(request.what) is RequestedAct.COMPLETE:
-        return _report(request, task)
-    return _resubmit(request, task) if workflow else Refusal.NO_SUCH_WORKFLOW
+    refusals: Refusals = {}
+    reports: list[tuple[TaskRequest, UUID, Report]] = []
+    for request in requests:
+        task, what = tasks[request.id], RequestedAct(request.what)
+        if task is None:
+            refusals[request.id] = Refusal.NO_SUCH_TASK
+        elif what is RequestedAct.UNDO:
+            refusals[request.id] = undo(task, actor=request.actor, reason=request.because)
+        elif what is RequestedAct.COMPLETE:
+            if (how := _report(request)) is None:
+                refusals[request.id] = Refusal.INVALID
+            else:
+                reports.append((request, task, how))
+        elif workflows[request.id]:
+            refusals[request.id] = _resubmit(request, task)
+        else:
+            refusals[request.id] = Refusal.NO_SUCH_WORKFLOW
+    ended = report([(task, request.step, how) for request, task, how in reports])
+    return refusals | {
+        request.id: refusal for (request, *_), refusal in zip(reports, ended, strict=True)
+    }
 
 
 def _as_accepted(request: TaskRequest) -> Accepted:
@@ -165,18 +219,15 @@ def _as_accepted(request: TaskRequest) -> Accepted:
     )
 
 
-def _report(request: TaskRequest, task: UUID) -> Refusal | None:
-    """Record how a step ends that awaits its result."""
+def _report(request: TaskRequest) -> Report | None:
+    """Return how a step ends by a request; None if that cannot be."""
     try:
         how = Report(id=str(request.request), actor=request.actor, **request.amendment)
-    except (TypeError, ValueError):  # it was posted by SQL
-        return Refusal.INVALID
-    try:
         if how.outcome == Outcome.DONE:
             payload_schemas.check_report(request.workflow, request.step, how.result)
-    except payload_schemas.Invalid:
-        return Refusal.INVALID
-    return report(task, request.step, how)
+    except (TypeError, ValueError, payload_schemas.Invalid):  # by its schema, or posted by SQL
+        return None
+    return how
 
 
 def _resubmit(request: TaskRequest, task: UUID) -> Refusal | None:

@@ -48,7 +48,8 @@ def record(
         code=refused,
         message=reason if refused else "",
     )
-    if refusal := report(task, step.name, reported):
+    (refusal,) = report([(task, step.name, reported)])
+    if refusal:
         return refusal
     Event.objects.create(
         task_id=task,

@@ -186,7 +186,7 @@ class Run:
     def _work(self) -> int:
         """Take submissions and requests, schedule, call agents; return how much was done."""
         size = conf.BATCH_SIZE
-        done = submission.take(size) + task_requests.take(size)
+        done = submission.take(size) + task_requests.take(size).done
         done += sum(self._perform(agent) for agent in registry.agents)
         self._gate_at = None
         replies = [*self._late_replies(), *self._inboxes.take(queues.SCHEDULER, size)]

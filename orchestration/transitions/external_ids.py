@@ -1,26 +1,32 @@
 """What services call what they accepted of steps: written with it, and looked for by reports of it."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
 from uuid import UUID
 
 from ..database import prepared, sql
 from ..decisions.progress import StepView
+from ..messaging import queues
+from ..models import TaskRequest
 from ..models.request import KEPT_FOR_S, UNKNOWN_ID
 from .change import Change
 
 # The look for a step by an id, and the write of a step's id with its look for a kept report, exclude each
 # other until their commits. Otherwise a report that comes in between finds no step, and no step finds it.
-KEY = "1516895235, hashtext(agent || '/' || external_id)"
+# Each of them locks its ids in one order.
+KIND, KEY = 1516895235, "hashtext(agent || '/' || external_id)"
+REPORTED = """unnest(%(ids)s::bigint[], %(agents)s::text[], %(external_ids)s::text[])
+    AS a (id, agent, external_id)"""
 LOCK_FOR_REPORT = f"""
-SELECT pg_advisory_xact_lock({KEY})
-FROM (VALUES (%(agent)s::text, %(external_id)s::text)) AS a (agent, external_id)
+SELECT pg_advisory_xact_lock({KIND}, key)
+FROM (SELECT DISTINCT {KEY} AS key FROM {REPORTED} ORDER BY key) AS keys
 """  # noqa: S608 - constants
 WRITE = f"""
 WITH accepted AS MATERIALIZED (
-    SELECT *, pg_advisory_xact_lock_shared({KEY})
-    FROM unnest(%(steps)s::bigint[], %(tasks)s::uuid[], %(agents)s::text[], %(external_ids)s::text[],
-        %(attempts)s::int[]) AS a (step, task, agent, external_id, attempt))
+    SELECT *, pg_advisory_xact_lock_shared({KIND}, key) FROM (
+        SELECT *, {KEY} AS key
+        FROM unnest(%(steps)s::bigint[], %(tasks)s::uuid[], %(agents)s::text[], %(external_ids)s::text[],
+            %(attempts)s::int[]) AS a (step, task, agent, external_id, attempt)
+        ORDER BY key) AS sorted)
 INSERT INTO orchestration_externalid (step_id, task_id, agent, external_id, attempt, accepted_at)
 SELECT step, task, agent, external_id, attempt, clock_timestamp() FROM accepted
 ON CONFLICT (step_id, external_id) DO NOTHING
@@ -35,27 +41,26 @@ WHERE q.agent = a.agent AND q.external_id = a.external_id AND q.refusal = '{UNKN
     AND q.created_at > (SELECT clock_timestamp()) - {KEPT_FOR_S} * interval '1 second'
 RETURNING q.id
 """  # noqa: S608 - constants
-# along external_id_of_agent; the last that awaits its result, or else the last that was accepted
-FIND = """
-SELECT t.workflow, t.reference, s.name
-FROM orchestration_externalid e JOIN orchestration_step s ON s.id = e.step_id
-JOIN orchestration_task t ON t.id = e.task_id
-WHERE e.agent = %(agent)s AND e.external_id = %(external_id)s
-ORDER BY s.process_state = 'awaiting' DESC, e.id DESC LIMIT 1
-"""
+# Along external_id_of_agent; the last that awaits its result, or else the last that was accepted. Without
+# any, a report is refused, and carried out all the same if a step is accepted under the id within the hour.
+FIND = f"""
+UPDATE orchestration_taskrequest q SET workflow = coalesce(s.workflow, ''),
+    reference = coalesce(s.reference, q.reference), step = coalesce(s.name, ''),
+    done_at = CASE WHEN s.name IS NULL THEN clock_timestamp() END,
+    refusal = CASE WHEN s.name IS NULL THEN '{UNKNOWN_ID}' ELSE '' END, problem = '', reason = ''
+FROM {REPORTED} LEFT JOIN LATERAL (
+    SELECT t.workflow, t.reference, s.name
+    FROM orchestration_externalid e JOIN orchestration_step s ON s.id = e.step_id
+    JOIN orchestration_task t ON t.id = e.task_id
+    WHERE e.agent = a.agent AND e.external_id = a.external_id
+    ORDER BY s.process_state = 'awaiting' DESC, e.id DESC LIMIT 1) AS s ON true
+WHERE q.id = a.id
+"""  # noqa: S608 - constants
 # along step_once and external_id_once
 OF_TASK = """
 SELECT e.step_id FROM orchestration_step s JOIN orchestration_externalid e ON e.step_id = s.id
 WHERE s.task_id = %(task)s::uuid AND e.external_id = %(external_id)s
 """
-
-
-class Target(NamedTuple):
-    """The step that a report is about."""
-
-    workflow: str
-    reference: str
-    step: str
 
 
 def write(accepted: Sequence[tuple[Change, StepView, str]]) -> bool:
@@ -87,12 +92,21 @@ def write(accepted: Sequence[tuple[Change, StepView, str]]) -> bool:
     return bool(prepared.run_all(parts))
 
 
-def find(agent: str, external_id: str) -> Target | None:
-    """Return the step that was accepted under an id; none is accepted under it until the commit."""
-    key = {"agent": agent, "external_id": external_id}
-    sql.run(LOCK_FOR_REPORT, key)
-    rows = sql.run(FIND, key)
-    return Target(*rows[0]) if rows else None
+def find_steps(reports: Sequence[TaskRequest]) -> None:
+    """Have reports by services' own ids be about the steps that were accepted under them.
+
+    None is accepted under these ids until the commit. What is found is due after it.
+    """
+    if not reports:
+        return
+    keys = {
+        "ids": [report.id for report in reports],
+        "agents": [report.agent for report in reports],
+        "external_ids": [report.external_id for report in reports],
+    }
+    sql.run(LOCK_FOR_REPORT, keys)
+    sql.run(FIND, keys)
+    queues.ring_after_commit(queues.SUBMISSION)
 
 
 def steps_of(task: UUID, external_id: str) -> set[int]:

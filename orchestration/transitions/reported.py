@@ -1,7 +1,7 @@
 """Record what is reported of steps that await their result: awaiting → processed, skipped or error."""
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from uuid import UUID
 
 from django.db import transaction
@@ -23,29 +23,39 @@ TO_COME = (StepState.WAITING, StepState.PENDING, StepState.PROCESSING, StepState
 
 
 @transaction.atomic
-def report(task: UUID, name: str, reported: Report) -> Refusal | None:
-    """Record how a step ends that awaits its result; return why not, or None.
+def report(reports: Sequence[tuple[UUID, str, Report]]) -> list[Refusal | None]:
+    """Record how steps of different tasks end that await their results; return why not, or None, for each.
 
-    `name` is the step's, or the signal's that it awaits. What comes before the step awaits it is kept until
-    then; of several reports the first counts.
+    A step is named by its name, or that of the signal that it awaits. What comes before the step awaits it is
+    kept until then; of several reports the first counts.
     """
-    change = lock([task]).get(task)
-    if change is None:
-        return Refusal.NO_SUCH_TASK
-    step = _named(change, name, reported.of)
-    if step is None:
-        return Refusal.NO_SUCH_STEP
-    if step.state == StepState.AWAITING:
-        if reported.of and reported.of != Wait.objects.get(step=step.id).external_id:
-            return Refusal.OTHER_ATTEMPT
-        apply([(change, step, reported)])
-        finish([change], by=reported.actor)
-        return None
-    if step.state in TO_COME and not change.undoing:
-        waits.keep(step, reported)
-        return None
-    done_so = reported.outcome == Outcome.DONE and reported.result == step.result
-    return None if done_so else Refusal.REPORTED
+    changes = lock([task for task, *_ in reports])
+    ended: list[tuple[Change, StepView, Report]] = []
+    early: list[tuple[StepView, Report]] = []
+    refusals: list[Refusal | None] = []
+    for task, name, how in reports:
+        change = changes.get(task)
+        step = _named(change, name, how.of) if change else None
+        refusal = None
+        if change is None:
+            refusal = Refusal.NO_SUCH_TASK
+        elif step is None:
+            refusal = Refusal.NO_SUCH_STEP
+        elif step.state == StepState.AWAITING:
+            if how.of and how.of != Wait.objects.get(step=step.id).external_id:
+                refusal = Refusal.OTHER_ATTEMPT
+            else:
+                ended.append((change, step, how))
+        elif step.state in TO_COME and not change.undoing:
+            early.append((step, how))
+        elif how.outcome != Outcome.DONE or how.result != step.result:
+            refusal = Refusal.REPORTED
+        refusals.append(refusal)
+    waits.keep(early)
+    apply(ended)
+    for actor in dict.fromkeys(how.actor for *_, how in ended):
+        finish([change for change, _, how in ended if how.actor == actor], by=actor)
+    return refusals
 
 
 def _named(change: Change, name: str, of: str) -> StepView | None:

@@ -37,7 +37,9 @@ RETURNING report IS NOT NULL
 KEEP = """
 INSERT INTO orchestration_wait (step_id, task_id, agent, external_id, person, signal, looks, asked_last,
     reminded, report)
-VALUES (%(step)s, %(task)s::uuid, %(agent)s, '', '', '', 0, false, 0, %(report)s::jsonb)
+SELECT step, task, agent, '', '', '', 0, false, 0, report
+FROM unnest(%(steps)s::bigint[], %(tasks)s::uuid[], %(agents)s::text[], %(reports)s::jsonb[])
+    AS r (step, task, agent, report)
 ON CONFLICT (step_id) DO UPDATE SET report = coalesce(orchestration_wait.report, excluded.report)
 """
 CLOSE = "DELETE FROM orchestration_wait WHERE step_id = ANY(%(steps)s::bigint[])"
@@ -183,10 +185,17 @@ def write_times(timed: Sequence[NewTime], begun: Collection[int]) -> None:
         prepared.run(BEGIN, {"steps": list(begun)})
 
 
-def keep(step: StepView, report: Report) -> None:
-    """Keep a report until its step awaits it: the first of several counts."""
-    values = {"step": step.id, "task": str(step.task), "agent": step.agent}
-    sql.run(KEEP, {**values, "report": sql.as_json([asdict(report)])[0]})
+def keep(reports: Sequence[tuple[StepView, Report]]) -> None:
+    """Keep reports until their steps await them: the first of several counts."""
+    if reports:
+        steps = [step for step, _ in reports]
+        values = {
+            "steps": [step.id for step in steps],
+            "tasks": [str(step.task) for step in steps],
+            "agents": [step.agent for step in steps],
+            "reports": sql.as_json([asdict(report) for _, report in reports]),
+        }
+        sql.run(KEEP, values)
 
 
 def write(opened: Sequence[NewWait], closed: Collection[int]) -> bool:

@@ -28,11 +28,11 @@ def take_submissions() -> None:
     for _ in (turns := Turns(queues.SUBMISSION)):
         more = True
         while more and turns.may_go_on():
-            done = 0
-            for take in (submission.take, task_requests.take):
-                if taken := take(conf.BATCH_SIZE):
-                    queues.try_to_ring(queues.SCHEDULER)
-                done += taken
+            submitted = submission.take(conf.BATCH_SIZE)
+            requested = task_requests.take(conf.BATCH_SIZE)
+            if done := submitted + requested.done:
+                queues.try_to_ring(queues.SCHEDULER)
+            turns.again_in = conf.LOCKED_TASK_RETRY_S if requested.left else None
             more = done >= conf.BATCH_SIZE
 
 

@@ -34,10 +34,10 @@ def ask_undo(reference="7", workflow="greet"):
 def take_for_minutes():
     """Have each try's time come, as long as a deploy may be what is under way."""
     for _ in range(task_requests.UNKNOWN_TRIES):
-        assert task_requests.take(10) == 1
+        assert task_requests.take(10).done == 1
         assert TaskRequest.objects.get().done_at is None
         TaskRequest.objects.update(retry_at=DatabaseNow())
-    assert task_requests.take(10) == 1
+    assert task_requests.take(10).done == 1
 
 
 def test_task_is_undone_by_what_its_steps_have(gone):
@@ -61,12 +61,12 @@ def test_request_waits_for_a_worker_that_knows_the_workflow(gone, monkeypatch):
     remove, greet, calls = gone
     remove()
     ask_undo()
-    assert task_requests.take(10) == 1
+    assert task_requests.take(10).done == 1
     task.refresh_from_db()
     assert task.state == "pending"
     monkeypatch.setitem(registry.workflows, "greet", greet)  # a worker of the other release
     TaskRequest.objects.update(retry_at=DatabaseNow())
-    assert task_requests.take(10) == 1
+    assert task_requests.take(10).done == 1
     task.refresh_from_db()
     assert (task.state, len(calls)) == ("undone", 1)
 
@@ -77,7 +77,7 @@ def test_tries_that_failed_otherwise_do_not_make_a_workflow_gone(gone):
     ask_undo()
     TaskRequest.objects.update(tries=30, problem="failing", retry_at=DatabaseNow())
     for _ in range(2):
-        assert task_requests.take(10) == 1
+        assert task_requests.take(10).done == 1
         TaskRequest.objects.update(retry_at=DatabaseNow())
     task.refresh_from_db()
     assert task.state == "pending"
@@ -118,7 +118,7 @@ def test_request_waits_for_a_submission_of_it(gone):
     gone[0]()
     Submission.objects.create(workflow="greet", reference="7", data={"name": "Ada"})
     ask_undo()
-    assert task_requests.take(10) == 0
+    assert task_requests.take(10).done == 0
     Submission.objects.all().delete()
     take_for_minutes()
     assert TaskRequest.objects.get().refusal == "NO_SUCH_TASK"

@@ -96,7 +96,7 @@ def test_wait_beyond_ten_years_is_refused(name, seconds):
         step=step.name, attempt=step.attempt, actor="me", because="why",
         amendment={"request": {"to": "Eve"}, "data": {}, name: seconds},
     )  # fmt: skip
-    assert task_requests.take(10) == 1
+    assert task_requests.take(10).done == 1
     assert TaskRequest.objects.get().refusal == "INVALID"
     step.refresh_from_db()
     assert step.process_state == "error"

@@ -181,5 +181,5 @@ def test_request_does_not_wait_for_a_posting_with_the_reference_of_a_removed_tas
     submission.take(10)
     assert is_refused()
     request_undo("greet", "7", actor="customer", reason="no", id=uuid4())
-    assert task_requests.take(10) == 1
+    assert task_requests.take(10).done == 1
     assert TaskRequest.objects.get().refusal == "NO_SUCH_TASK"

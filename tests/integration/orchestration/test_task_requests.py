@@ -56,14 +56,14 @@ def test_undo_is_carried_out_and_attributed(accepted):
     calls, _ = accepted
     task = new_task("7")
     asked = ask_undo("7")
-    assert task_requests.take(10) == 1
+    assert task_requests.take(10).done == 1
     task.refresh_from_db()
     assert task.state == "undone"
     (call,) = calls
     assert (call.reference, call.id, call.what) == ("7", asked, "undo")
     assert last_message().detail == {"request": str(asked)}
     assert last_message().progress["state"] == "undone"
-    assert task_requests.take(10) == 0
+    assert task_requests.take(10).done == 0
 
 
 def test_repeated_request_is_carried_out_once(accepted):
@@ -73,7 +73,7 @@ def test_repeated_request_is_carried_out_once(accepted):
     assert TaskRequest.objects.count() == 1
     task_requests.take(10)
     ask_undo("7", asked)
-    assert task_requests.take(10) == 0
+    assert task_requests.take(10).done == 0
     assert not StatusMessage.objects.filter(kind="refused").exists()
 
 
@@ -81,7 +81,7 @@ def test_step_in_error_is_retried_with_the_applications_input(accepted):
     calls, _ = accepted
     step = in_error(new_task("7"), "rejected")
     asked = ask_again(step, amendment=api.Amendment(request={"to": "Eve"}), note={"card": "other"})
-    assert task_requests.take(10) == 1
+    assert task_requests.take(10).done == 1
     step.refresh_from_db()
     assert (step.process_state, step.request["to"]) == ("pending", "Eve")
     assert calls[0].note == {"card": "other"}
@@ -120,7 +120,7 @@ def test_refused_request_is_answered_with_the_reason(accepted):
     calls, _ = accepted
     step = in_error(new_task("7"), "rejected")
     asked = ask_again(step, attempt=step.attempt + 1)
-    assert task_requests.take(10) == 1
+    assert task_requests.take(10).done == 1
     assert last_message().kind == "refused"
     assert last_message().detail == {
         "request": str(asked),
@@ -138,15 +138,15 @@ def test_application_writes_are_atomic_with_the_action(accepted):
     task = new_task("7")
     errors.append(RuntimeError("its table is locked"))
     ask_undo("7")
-    assert task_requests.take(10) == 1
+    assert task_requests.take(10).done == 1
     task.refresh_from_db()
     assert task.state == "pending"
     waiting = TaskRequest.objects.get()
     assert (waiting.done_at, waiting.problem, waiting.tries) == (None, "failing", 1)
-    assert task_requests.take(10) == 0  # not before its time
+    assert task_requests.take(10).done == 0  # not before its time
     errors.clear()
     TaskRequest.objects.update(retry_at=waiting.created_at)
-    assert task_requests.take(10) == 1
+    assert task_requests.take(10).done == 1
     task.refresh_from_db()
     assert task.state == "undone"
     assert len(calls) == 2
@@ -167,19 +167,21 @@ def test_requests_about_one_task_stay_in_order(accepted):
     api.submit("greet", reference="7", data={"name": "Ada"})
     first, second = ask_undo("7"), ask_undo("7")
     other = new_task("8")
-    assert task_requests.take(10) == 0  # "7" is not a task yet
+    assert task_requests.take(10).done == 0  # "7" is not a task yet
     submission.take(10)
     errors.append(RuntimeError("away"))
-    assert task_requests.take(10) == 1
+    assert task_requests.take(10).done == 1
     ask_undo("8")
     errors.clear()
-    assert task_requests.take(10) == 1  # the other task's: the second of "7" waits for the first
+    assert (
+        task_requests.take(10).done == 1
+    )  # the other task's: the second of "7" waits for the first
     other.refresh_from_db()
     assert other.state == "undone"
     assert TaskRequest.objects.get(request=second).done_at is None
     TaskRequest.objects.filter(request=first).update(retry_at=other.created_at)
-    assert task_requests.take(10) == 1
-    assert task_requests.take(10) == 1
+    assert task_requests.take(10).done == 1
+    assert task_requests.take(10).done == 1
     assert TaskRequest.objects.get(request=second).refusal == "NOT_UNDOABLE"
 
 
@@ -234,7 +236,7 @@ def test_request_set_aside_is_a_dead_letter(accepted):
     assert last_message().task_id == task.id
     errors.clear()
     assert actions.retry(actions.DeadLetterFilter(kind="request", state="closed"), by="olga") == 1
-    assert task_requests.take(10) == 1
+    assert task_requests.take(10).done == 1
     task.refresh_from_db()
     assert task.state == "undone"
     assert alerts.close_recovered() == 0
@@ -257,12 +259,12 @@ def set_aside(accepted, monkeypatch):
 
 def test_request_waits_for_a_submission_that_is_set_aside(set_aside):
     ask_undo("7")
-    assert task_requests.take(10) == 0
+    assert task_requests.take(10).done == 0
     assert TaskRequest.objects.get().done_at is None
     actions.retry(actions.DeadLetterFilter(id=set_aside.id), by="olga")
-    assert task_requests.take(10) == 0  # the submission comes first
+    assert task_requests.take(10).done == 0  # the submission comes first
     submission.take(10)
-    assert task_requests.take(10) == 1
+    assert task_requests.take(10).done == 1
     assert Task.objects.get().state == "undone"
     assert TaskRequest.objects.get().refusal == ""
 
@@ -271,11 +273,11 @@ def test_request_is_answered_when_its_submission_is_closed(
     set_aside, django_capture_on_commit_callbacks
 ):
     asked = ask_undo("7")
-    assert task_requests.take(10) == 0
+    assert task_requests.take(10).done == 0
     with django_capture_on_commit_callbacks(execute=True):
         actions.close(actions.DeadLetterFilter(id=set_aside.id), by="olga", reason="no")
     assert queues.connection().llen("rq:queue:submission") == 1
-    assert task_requests.take(10) == 1
+    assert task_requests.take(10).done == 1
     assert last_message().detail == {"request": str(asked), "refusal": "NO_SUCH_TASK"}
 
 
@@ -285,7 +287,7 @@ def test_request_is_answered_when_its_submission_is_closed(
 def test_request_does_not_wait_for_another_submission(set_aside, other):
     Submission.objects.update(**other)
     ask_undo("7")
-    assert task_requests.take(10) == 1
+    assert task_requests.take(10).done == 1
     assert TaskRequest.objects.get().refusal == "NO_SUCH_TASK"
 
 
@@ -295,7 +297,7 @@ def test_request_does_not_wait_for_another_submission_of_its_reference(accepted)
     submission.take(10)
     assert Submission.objects.get().refused_at is not None  # the task has other content
     ask_undo("7")
-    assert task_requests.take(10) == 1
+    assert task_requests.take(10).done == 1
     task.refresh_from_db()
     assert task.state == "undone"
 
@@ -311,12 +313,12 @@ def test_request_about_a_locked_task_waits_and_delays_no_other(accepted):
             "SELECT 1 FROM orchestration_task WHERE id = %s FOR UPDATE", [str(locked.id)]
         )
         began = time.monotonic()
-        assert task_requests.take(10) == 1
+        assert task_requests.take(10).done == 1
         assert time.monotonic() - began < 5  # a session waits 8 s for a lock: this one does not
         cursor.execute("ROLLBACK")
     free.refresh_from_db()
     assert free.state == "undone"
     assert TaskRequest.objects.get(reference="7").tries == 0
-    assert task_requests.take(10) == 1
+    assert task_requests.take(10).done == 1
     locked.refresh_from_db()
     assert locked.state == "undone"

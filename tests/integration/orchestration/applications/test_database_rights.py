@@ -53,7 +53,7 @@ def test_role_without_tables_posts_submissions_and_requests(role):
     first, second = Submission.objects.order_by("id")
     assert first.turn < second.turn  # it is counted, too
     assert submission.take(10) == 2
-    assert task_requests.take(10) == 1
+    assert task_requests.take(10).done == 1
     assert Task.objects.get(reference="7").state == "undone"
     assert TaskRequest.objects.get().request == number
     # the history names the application, and no person that it may have named

@@ -372,7 +372,7 @@ def test_report_of_what_is_accepted_while_its_task_is_being_undone():
 
 def hooks_taken():
     """Take the reports as a submission process does, before any scheduler looks."""
-    while task_requests.take(10):
+    while task_requests.take(10).done:
         pass
     return requests()
 

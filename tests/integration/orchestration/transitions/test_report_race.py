@@ -17,7 +17,7 @@ from tests.support.plans import plan
 
 pytestmark = pytest.mark.django_db(transaction=True)
 WAITING = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
-NO_LOCK = "SELECT %(agent)s, %(external_id)s"
+NO_LOCK = "SELECT %(ids)s, %(agents)s, %(external_ids)s"
 
 
 class Held:
@@ -65,15 +65,14 @@ def acceptance():
 def report(monkeypatch):
     api.complete(by=("greeter", "pi_1"), result={"text": "x"}, actor="x", id=uuid4())
     holders = []
-    find = external_ids.find
+    find_steps = external_ids.find_steps
 
-    def find_and_hold(*key):
-        target = find(*key)
+    def find_and_hold(reports):
+        find_steps(reports)
         for held in holders:
             held.hold()
-        return target
 
-    monkeypatch.setattr(external_ids, "find", find_and_hold)
+    monkeypatch.setattr(external_ids, "find_steps", find_and_hold)
 
     def take(held):
         holders.append(held)
