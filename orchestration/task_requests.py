@@ -169,8 +169,8 @@ def _notify(
     sql.run(DONE, {"ids": [request.id for request in requests], "refusals": refused})
     receivers = {request.reply_to for request in requests}
     receivers |= {status_messages.owner_of(request) for request in requests}
-    names = map(status_messages.queue_of, receivers & registry.receivers.keys())
-    queues.ring_after_commit(queues.SCHEDULER, *names)
+    received = map(status_messages.queue_of, receivers & registry.receivers.keys())
+    queues.ring_after_commit(queues.SCHEDULER, *received)
 
 
 def _workflow(request: TaskRequest) -> Workflow | None:
@@ -223,9 +223,12 @@ def _report(request: TaskRequest) -> Report | None:
     """Return how a step ends by a request; None if that cannot be."""
     try:
         how = Report(id=str(request.request), actor=request.actor, **request.amendment)
+    except (TypeError, ValueError):  # it was posted by SQL
+        return None
+    try:
         if how.outcome == Outcome.DONE:
             payload_schemas.check_report(request.workflow, request.step, how.result)
-    except (TypeError, ValueError, payload_schemas.Invalid):  # by its schema, or posted by SQL
+    except payload_schemas.Invalid:
         return None
     return how
 

@@ -5,6 +5,8 @@ from dataclasses import replace
 from uuid import uuid4
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from orchestration import api, registry, submission, task_requests
 from orchestration.applications import task_status
@@ -12,8 +14,9 @@ from orchestration.dead_letters import actions
 from orchestration.decisions.progress import Refusal
 from orchestration.messaging import queues
 from orchestration.models import Alert, StatusMessage, Step, Submission, Task, TaskRequest
+from orchestration.transitions import replies
 from tests.support.database import another
-from tests.support.engine import in_error, new_task, run_to_end
+from tests.support.engine import claimed, in_error, new_task, reply_to, run_to_end
 
 pytestmark = pytest.mark.django_db
 
@@ -313,12 +316,54 @@ def test_request_about_a_locked_task_waits_and_delays_no_other(accepted):
             "SELECT 1 FROM orchestration_task WHERE id = %s FOR UPDATE", [str(locked.id)]
         )
         began = time.monotonic()
-        assert task_requests.take(10).done == 1
+        assert task_requests.take(10) == (1, 1)  # the other is looked at again soon
         assert time.monotonic() - began < 5  # a session waits 8 s for a lock: this one does not
         cursor.execute("ROLLBACK")
     free.refresh_from_db()
     assert free.state == "undone"
     assert TaskRequest.objects.get(reference="7").tries == 0
-    assert task_requests.take(10).done == 1
+    assert task_requests.take(10) == (1, 0)
     locked.refresh_from_db()
     assert locked.state == "undone"
+
+
+def posted(tasks, early):
+    """Post a report for each of some new tasks, whose steps are awaited or, if `early`, dispatched."""
+    references = [str(uuid4()) for _ in range(tasks)]
+    for reference in references:
+        new_task(reference)
+    requests = claimed()
+    if not early:
+        replies.record([reply_to(request, "later", result={}) for request in requests])
+    for reference in references:
+        api.complete("greet", reference, "hello", result={"text": "x"}, actor="x", id=uuid4())
+    return references
+
+
+@pytest.mark.parametrize("early", [True, False])
+def test_reports_cost_as_many_queries_as_one(early):
+    counts = []
+    for tasks in (1, 2, 9):  # the first prepares what the others execute
+        references = posted(tasks, early)
+        with CaptureQueriesContext(connection) as queries:
+            assert task_requests.take(10) == (tasks, 0)
+        counts.append(len(queries))
+        states = Step.objects.filter(task__reference__in=references, name="hello")
+        expected = "processing" if early else "processed"
+        assert set(states.values_list("process_state", flat=True)) == {expected}
+    assert counts[1] == counts[2]
+
+
+def test_report_that_cannot_be_recorded_delays_no_other(accepted):
+    _, errors = accepted
+    first, second = posted(2, early=False)
+    errors.append(api.Refused("no"))
+    assert task_requests.take(10) == (2, 0)
+    assert set(TaskRequest.objects.values_list("reference", "reason")) == {
+        (first, "no"),
+        (second, "no"),
+    }
+    errors.clear()
+    (third,) = posted(1, early=False)
+    assert task_requests.take(10) == (1, 0)
+    assert Step.objects.get(task__reference=third, name="hello").process_state == "processed"
