@@ -1,5 +1,7 @@
 """The one way to write a duration: "250 ms", "1.2 s", "4 min 38 s", "19 min", "2 h 5 min", "3 d 4 h"."""
 
+from datetime import datetime
+
 UNITS = ((86_400, "d", 3600, "h"), (3600, "h", 60, "min"), (60, "min", 1, "s"))
 
 
@@ -14,3 +16,9 @@ def format_duration(seconds: float) -> str:
     large, name, small, rest_name = next(unit for unit in UNITS if whole >= unit[0])
     count, rest = whole // large, whole % large // small
     return f"{count:,} {name}" + (f" {rest} {rest_name}" if rest and count < 10 else "")
+
+
+def local_time(moment: datetime) -> str:
+    """Return a moment as clocks of its own time zone show it: "Sun 29 Mar 2026, 03:00 CEST"."""
+    seconds = ":%S" if moment.second else ""
+    return f"{moment:%a %d %b %Y, %H:%M{seconds} %Z}"

@@ -11,6 +11,7 @@ from ...decisions.wait_reasons import Reason
 from ...models.alert import Severity
 from ...states import GateState
 from ...waiting.wait_reasons import waiting_because
+from ..queries import schedules
 from ..queries.agents import agents_page
 from ..queries.counters import awaited, counts, open_alerts
 from ..queries.system import System
@@ -28,6 +29,7 @@ def metrics(now: System) -> Iterator[Metric]:
     yield from _backlogs(now)
     yield from _tasks()
     yield from _awaited()
+    yield from _schedules()
     yield from _agents()
     yield from _hour(now.now)
 
@@ -108,6 +110,24 @@ def _awaited() -> Iterator[Metric]:
         "awaiting_late", "Of these, those past the end of their wait", ["workflow", "step"],
         of=[([*key], late) for key, (_, late) in waiting.items()],
     )  # fmt: skip
+
+
+def _schedules() -> Iterator[Metric]:
+    """Yield the figures of schedules: as gauges, as a schedule that is deleted takes its own along."""
+    figures = schedules.figures()
+    for name, documentation in (
+        ("paused", "Schedules that are paused"),
+        ("late", "Schedules past their time"),
+        ("failing", "Schedules that cannot submit"),
+        ("waiting", "Schedules with a due time that waits for the end of the last task"),
+        ("submitted", "Tasks that schedules submitted"),
+        ("skipped", "Due times that were skipped: the last task had not ended"),
+        ("missed", "Due times that passed while nothing could be submitted"),
+    ):
+        yield gauge(
+            f"schedule_{name}", documentation, ["workflow"],
+            of=[([workflow], counts[name]) for workflow, counts in figures.items()],
+        )  # fmt: skip
 
 
 def _agents() -> Iterator[Metric]:
