@@ -12,7 +12,7 @@ ON_TIME = timedelta(seconds=60)  # what is later was missed, and only catch-up s
 AT_ONCE = 10  # due times that one look submits: catch-up is no burst
 PAUSE = timedelta(seconds=1)  # before the next look at a schedule that has more to catch up
 MOST_READ = 200  # due times that one look reads
-WAIT_LEAST, WAIT_MOST = timedelta(seconds=1), timedelta(seconds=60)
+WAIT_LEAST, WAIT_MOST = timedelta(seconds=1), timedelta(seconds=5)
 
 
 class Overlap(StrEnum):

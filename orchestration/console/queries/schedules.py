@@ -1,9 +1,10 @@
 """The schedules as operators see them: when each is due, how its last task is, and what was skipped."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import islice
+from typing import Any
 
 from django.db.models import Count, Q, QuerySet, Sum
 
@@ -17,6 +18,10 @@ from ...payloads.moments import moment
 
 PAGE = 50
 NEXT = 5  # due times that are shown
+SUMMED = (
+    "paused_count", "late_count", "failing_count", "waiting_count", "submitted_sum", "skipped_sum",
+    "missed_sum",
+)  # fmt: skip
 STATES = {
     "": "Any",
     "failing": "Cannot submit",
@@ -133,8 +138,7 @@ def figures() -> dict[str, dict[str, int]]:
     """Return the figures of all schedules by workflow, summed: one query."""
     late = clock.database_now() - timedelta(seconds=conf.SCHEDULE_LATE_S)
     found = Schedule.objects.order_by("workflow").values("workflow")
-    rows = found.annotate(
-        count=Count("id"),
+    rows: Iterable[Any] = found.annotate(
         paused_count=Count("id", filter=Q(paused=True)),
         late_count=Count("id", filter=Q(problem="", look_at__lt=late)),
         failing_count=Count("id", filter=~Q(problem="")),
@@ -143,7 +147,10 @@ def figures() -> dict[str, dict[str, int]]:
         skipped_sum=Sum("skipped"),
         missed_sum=Sum("missed"),
     )
-    return {row.pop("workflow"): {key.partition("_")[0]: row[key] for key in row} for row in rows}
+    return {
+        str(row["workflow"]): {key.partition("_")[0]: int(row[key]) for key in SUMMED}
+        for row in rows
+    }
 
 
 def by_id(number: int) -> Schedule | None:
