@@ -84,15 +84,15 @@ def test_interval_counts_from_its_date():
 
 
 @given(
-    after=st.datetimes(datetime(2020, 1, 1), datetime(2035, 1, 1)),
+    seconds=st.integers(0, 15 * 366 * 86_400),
     cron=st.sampled_from(
         ["* * * * *", "30 2 * * *", "*/20 1-3 * * *", "15 1,2 29 2 *", "0 0 * * 7", "59 23 L * *"]
     ),
     zone=st.sampled_from(["UTC", "Europe/Berlin", "America/New_York", "Australia/Lord_Howe"]),
 )
-def test_due_times_rise_and_do_not_depend_on_where_one_begins(after, cron, zone):
+def test_due_times_rise_and_do_not_depend_on_where_one_begins(seconds, cron, zone):
     timing = Timing(cron=cron, zone=zone)
-    after = after.replace(tzinfo=UTC)
+    after = datetime(2020, 1, 1, tzinfo=UTC) + timedelta(seconds=seconds)
     times = list(islice(timing.after(after), 5))
     assert all(earlier < later for earlier, later in pairwise([after, *times]))
     assert list(islice(timing.after(times[0]), 4)) == times[1:]
