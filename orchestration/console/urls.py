@@ -117,5 +117,5 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("audit/", audit_log.audit, name="audit"),
     path("workflows/", workflows.workflows, name="workflows"),
     path("workflows/<str:workflow>/start/", start.start, name="start"),
-    path("started/<str:workflow>/<str:reference>/", start.started, name="started"),
+    path("started/<str:workflow>/<path:reference>/", start.started, name="started"),
 ]
