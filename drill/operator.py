@@ -68,7 +68,7 @@ def catch_up(names: Sequence[str]) -> None:
 
     (name,) = names
     passed = timedelta(minutes=40)
-    start = clock.database_now().replace(microsecond=0) + timedelta(seconds=20)
+    start = clock.database_now().replace(microsecond=0) - timedelta(days=1)
     every = {"every": 60, "start_at": start, "overlap": "allow", "catch_up": "all"}
     with transaction.atomic():
         schedule(name, workflow="canary", **every)

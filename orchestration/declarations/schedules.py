@@ -45,8 +45,9 @@ def mistakes(schedule: Any) -> Iterable[Mistake]:
         yield from malformed
         return
     for field, known in (("overlap", Overlap), ("catch_up", CatchUp)):
-        if (value := getattr(schedule, field)) not in {kind.value for kind in known}:
-            yield Mistake(field, f"{value!r} is unknown{suggest(value, known)}.")
+        names = [kind.value for kind in known]
+        if (value := getattr(schedule, field)) not in names:
+            yield Mistake(field, f"{value!r} is unknown{suggest(value, names)}")
     if schedule.overlap == Overlap.SKIP and schedule.catch_up == CatchUp.ALL:
         text = "To catch up all due times, queue them or allow overlap: of skipped ones one runs."
         yield Mistake("catch_up", text)
