@@ -18,7 +18,9 @@ def format_duration(seconds: float) -> str:
     return f"{count:,} {name}" + (f" {rest} {rest_name}" if rest and count < 10 else "")
 
 
-def local_time(moment: datetime) -> str:
+def local_time(moment: datetime | None) -> str:
     """Return a moment as clocks of its own time zone show it: "Sun 29 Mar 2026, 03:00 CEST"."""
+    if moment is None:
+        return "\N{EN DASH}"
     seconds = ":%S" if moment.second else ""
     return f"{moment:%a %d %b %Y, %H:%M{seconds} %Z}"

@@ -68,23 +68,31 @@ def schedules() -> None:
     from orchestration.models import Schedule
 
     started = clock.database_now().replace(microsecond=0)
-    schedule("check-all-parts", workflow="canary", every=60, start_at=started, overlap="queue")
+    soon = {"every": 60, "start_at": started + timedelta(seconds=2), "overlap": "queue"}
+    schedule("check-all-parts", workflow="canary", **soon)
     schedule("nightly", workflow="canary", cron="30 2 * * *", zone="Europe/Berlin", jitter=600.0)
     schedule("leap-day", workflow="canary", cron="0 12 29 2 *", catch_up="none")
     schedule("of-a-former-release", workflow="canary", cron="*/5 * * * *")
-    wait_for(
-        lambda: Schedule.objects.filter(submitted__gt=0).exists(), "one has run", 60, pause=0.5
-    )
+    ran = Schedule.objects.filter(name="check-all-parts", submitted__gt=0)
+    wait_for(ran.exists, "it has run", 60, pause=0.5)
     Schedule.objects.filter(name="leap-day").update(paused=True, due_at=None, look_at=None)
     Schedule.objects.filter(name="of-a-former-release").update(
-        declared=True, problem="NotRegistered: no code declares the schedule any more", tries=7,
-        failing_since=started, look_at=started + timedelta(minutes=30),
-    )  # fmt: skip
-    ran = Schedule.objects.get(name="check-all-parts")
+        declared=True,
+        problem="NotRegistered: no code declares the schedule any more",
+        tries=7,
+        failing_since=started,
+        look_at=started + timedelta(minutes=30),
+    )
+    last = ran.get()
     Schedule.objects.filter(name="nightly").update(
-        submitted=212, skipped=2, missed=1, last_reference=ran.last_reference, last_due=ran.last_due,
-        skipped_due=ran.last_due, skipped_behind="nightly/2026-03-29T01:00:00Z",
-    )  # fmt: skip
+        submitted=212,
+        skipped=2,
+        missed=1,
+        last_reference=last.last_reference,
+        last_due=last.last_due,
+        skipped_due=last.last_due,
+        skipped_behind="nightly/2026-03-29T01:00:00Z",
+    )
 
 
 def late_effect(order: str) -> int:
