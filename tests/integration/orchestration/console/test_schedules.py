@@ -9,6 +9,7 @@ from django.urls import reverse
 
 from orchestration import api
 from orchestration.applications.by_hand import new_reference
+from orchestration.console.alert_links import alert_address
 from orchestration.console.metrics import machinery
 from orchestration.console.queries import audit_log, exports, search_query
 from orchestration.console.queries import schedules as queries
@@ -173,6 +174,12 @@ def test_export_has_the_input_for_those_who_may_see_it(personal):
     (record,) = listing.records()
     assert record["cron"] == "0 2 * * *"
     assert record["data"] == ({"name": "Ada"} if personal else None)
+
+
+@pytest.mark.parametrize("state", ["late", "failing"])
+def test_alert_leads_to_the_schedules_it_is_about(state):
+    address = alert_address(f"system/schedule/{state}/greet", 7)
+    assert address == f"/ops/schedules/?state={state}&workflow=greet"
 
 
 def test_figures_are_metrics():
