@@ -133,9 +133,16 @@ def submit_due(sweep: Sweep) -> int:
     _, failing = batches.all_found(partial(_due, sweep.now), look, sweep.budget)
     for number, error in failing.items():
         logger.warning("schedule %d cannot submit: %s", number, sql.first_line(error))
-        problem = sql.storable(f"{type(error).__name__}: {sql.first_line(error)}")
-        sql.run(FAIL, {"id": number, "now": sweep.now, "problem": problem})
+        sql.run(FAIL, {"id": number, "now": sweep.now, "problem": _in_words(error)})
     return sum(tasks)
+
+
+def _in_words(error: Exception) -> str:
+    """Return why a schedule cannot submit: what is wrong with it, or the error of code."""
+    text = sql.first_line(error)
+    if isinstance(error, LookupError | ValueError) and text:
+        return f"{text[0].upper()}{text[1:].rstrip('.')}."
+    return f"{type(error).__name__}: {text}"
 
 
 def _due(now: datetime, limit: int, excluded: Collection[int]) -> list[int]:

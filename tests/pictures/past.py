@@ -78,7 +78,7 @@ def schedules() -> None:
     Schedule.objects.filter(name="leap-day").update(paused=True, due_at=None, look_at=None)
     Schedule.objects.filter(name="of-a-former-release").update(
         declared=True,
-        problem="NotRegistered: no code declares the schedule any more",
+        problem="No code declares the schedule 'of-a-former-release' any more.",
         tries=7,
         failing_since=started,
         look_at=started + timedelta(minutes=30),

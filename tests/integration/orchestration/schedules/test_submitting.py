@@ -100,10 +100,10 @@ def test_due_time_is_skipped_while_the_last_task_is_in_error(run, start):
 def test_one_waits_for_the_end_of_the_last_task(run, start):
     stuck(run)
     put(start, overlap="queue")
-    run.wait(190)
+    run.wait(130)
     row = Schedule.objects.get()
     assert due_times(start) == [0]
-    assert (row.waiting_due, row.skipped) == (start + timedelta(minutes=1), 2)
+    assert (row.waiting_due, row.skipped) == (start + timedelta(minutes=1), 1)
     task = Task.objects.get()
     run.script("greeter.greet", done(id="g1"))
     api.request_undo("greet", task.reference, actor="ann", reason="wrong", id=task.id)
@@ -126,7 +126,7 @@ def test_overlap_is_allowed(run, start):
         ({}, [0, 61], 60),
         ({"catch_up": "one", "catch_up_within": 60.0}, [0, 61], 60),
         ({"catch_up": "all", "overlap": "allow"}, list(range(62)), 0),
-        ({"catch_up": "all", "overlap": "queue"}, list(range(62)), 0),
+        ({"catch_up": "all", "overlap": "queue", "every": 600}, list(range(0, 61, 10)), 0),
         ({"catch_up": "all", "overlap": "allow", "catch_up_within": 180.0}, [0, 59, 60, 61], 58),
     ],
 )
@@ -239,13 +239,13 @@ def test_schedule_of_a_removed_workflow_says_so_and_waits_longer_each_time(run, 
     row = put(start)
     workflow = request.getfixturevalue("gone")
     looks = []
-    for _ in range(200):
+    for _ in range(70):
         run.clock.move(1)
         run._sweep()
         row.refresh_from_db()
         looks.append(row.tries)
     assert "greet" in row.problem
-    assert 5 < row.tries < 12  # not once a second
+    assert 4 < row.tries < 9  # not once a second
     assert look() == {"system/schedule/failing/greet"}
     registry.workflows["greet"] = workflow
     run.wait(300)
@@ -313,7 +313,7 @@ def test_schedule_that_code_declares_no_more_submits_nothing_and_says_why(run, s
     Schedule.objects.update(declared=True)
     run.wait(80)
     assert due_times(start) == []
-    assert "no code declares" in Schedule.objects.get().problem
+    assert "No code declares" in Schedule.objects.get().problem
     assert look() == {"system/schedule/failing/greet"}
     assert api.unschedule("minutely")
     assert look() == set()
