@@ -2,8 +2,11 @@
 
 import sys
 from collections.abc import Callable, Sequence
+from datetime import timedelta
 
 import django
+from django.db import transaction
+from django.db.models import F
 
 REASON = "by the drill"
 
@@ -57,8 +60,25 @@ def resubmit(references: Sequence[str]) -> None:
     print(operation.id)
 
 
+def catch_up(names: Sequence[str]) -> None:
+    """Create a schedule as it is after an outage: forty of its due times have passed."""
+    from orchestration.api import schedule
+    from orchestration.database import clock
+    from orchestration.models import Schedule
+
+    (name,) = names
+    passed = timedelta(minutes=40)
+    start = clock.database_now().replace(microsecond=0) - timedelta(days=1)
+    every = {"every": 60, "start_at": start, "overlap": "allow", "catch_up": "all"}
+    with transaction.atomic():
+        schedule(name, workflow="canary", **every)
+        Schedule.objects.filter(name=name).update(
+            due_at=F("due_at") - passed, look_at=F("look_at") - passed
+        )
+
+
 ACTIONS: dict[str, Callable[[Sequence[str]], None]] = {
-    action.__name__: action for action in (undo, hold, release, resubmit)
+    action.__name__: action for action in (undo, hold, release, resubmit, catch_up)
 }
 
 if __name__ == "__main__":

@@ -56,32 +56,36 @@ from .database.capped_counts import CappedPaginator
 from .database.sql import is_busy, is_unavailable
 from .decisions.amendment import Amendment
 from .decisions.progress import Refusal
+from .declarations import schedules as declared_schedules
 from .models import RetentionPolicy
 from .models.application import Delivery
 from .models.inbox import StatusKind
 from .payloads.money import format_money
 from .payloads.placeholders import done, field, first, key, loaded, not_, passed, result
 from .people.roles import give
+from .schedules import rows as schedule_rows
 from .states import Direction, Health, StepState, TaskState
+from .workflows.schedule import Schedule
 from .workflows.step import Step
 from .workflows.workflow import Accepted, AskedChange, Found, Refused, Submitted, Workflow
 
 __all__ = [
     "LATELY", "NOW", "READ_STATUS", "Accepted", "Agent", "Amendment", "AskedChange", "Call", "Caller",
-    "CappedPaginator", "Check", "Delivery", "Direction", "Duty", "ExternalView", "Fault", "Found",
-    "Health", "HttpAgent", "Invalid", "InvalidWebhook", "Later", "LedgerEntry", "Part", "PolicyValues",
-    "Posting", "Progress", "Refusal", "Refused", "Rejected", "Reported", "Scope", "Status", "StatusKind",
-    "Step", "StepPolicyValues", "StepProgress", "StepState", "Submitted", "Sweep", "TaskState",
-    "Transient", "Unknown", "UnverifiedWebhook", "Violation", "Webhook", "Workflow", "acknowledge",
-    "action", "authenticate", "complete", "done", "ensure_application", "field", "first", "format_money",
-    "give", "is_busy", "is_unavailable", "keep_tasks", "key", "loaded", "not_", "passed", "post",
-    "progress", "receive_status", "register", "register_audit", "register_duty", "register_external_view",
-    "register_scope", "request_resubmit", "request_undo", "result", "status_messages", "submit",
+    "CappedPaginator", "Check", "Delivery", "Direction", "Duty", "ExternalView", "Fault", "Found", "Health",
+    "HttpAgent", "Invalid", "InvalidWebhook", "Later", "LedgerEntry", "Part", "PolicyValues", "Posting",
+    "Progress", "Refusal", "Refused", "Rejected", "Reported", "Schedule", "Scope", "Status", "StatusKind",
+    "Step", "StepPolicyValues", "StepProgress", "StepState", "Submitted", "Sweep", "TaskState", "Transient",
+    "Unknown", "UnverifiedWebhook", "Violation", "Webhook", "Workflow", "acknowledge", "action",
+    "authenticate", "complete", "done", "ensure_application", "field", "first", "format_money", "give",
+    "is_busy", "is_unavailable", "keep_tasks", "key", "loaded", "not_", "passed", "post", "progress",
+    "receive_status", "register", "register_audit", "register_duty", "register_external_view",
+    "register_scope", "request_resubmit", "request_undo", "result", "schedule", "status_messages", "submit",
+    "unschedule",
 ]  # fmt: skip
 
 
-def register(thing: Workflow | type[Agent]) -> None:
-    """Make a workflow or an agent known under its name, which no other one may have.
+def register(thing: Workflow | Schedule | type[Agent]) -> None:
+    """Make a workflow, a schedule or an agent known under its name, which no other one may have.
 
     >>> hello = Step(name="hello", agent="greeter", action="greet", request={"to": field("name")}, undo=None)
     >>> register(Workflow(name="welcome", steps=[hello]))
@@ -92,8 +96,12 @@ def register(thing: Workflow | type[Agent]) -> None:
     place = f"{Path(caller.filename).parent.name}/{Path(caller.filename).name}:{caller.lineno}"
     if isinstance(thing, Workflow):
         registry.add(registry.workflows, "workflow", thing.name, thing, place)
+    elif isinstance(thing, Schedule):
+        registry.add(registry.schedules, "schedule", thing.name, thing, place)
     elif not hasattr(thing, "name"):
-        raise TypeError(f"register() takes a workflow, or an agent that has a name, not {thing!r}")
+        raise TypeError(
+            f"register() takes a workflow, a schedule, or an agent that has a name, not {thing!r}"
+        )
     else:
         registry.add(registry.agents, "agent", thing.name, thing, place)
 
@@ -218,3 +226,31 @@ def submit(
         fairness_key=fairness_key,
     )
     post([task])
+
+
+def schedule(name: str, *, workflow: str, **values: Any) -> None:
+    """Create a schedule at run time, or change the one of this name: one for each customer, say.
+
+    `values` are fields of `Schedule`; what is left out has its default. In a transaction it counts from the
+    commit on. If that changes when it is due, it is planned anew from now on. A pause of an operator's stays.
+    Raises `ValueError` with all that is wrong with it, and changes nothing; `TypeError` for unknown fields.
+    One that code declares (`register`) is changed in the admin only.
+
+    >>> schedule("report-ada", workflow="greet", data={"name": "Ada"}, cron="0 2 * * *", zone="Europe/Berlin")
+    >>> unschedule("report-ada")
+    True
+    """
+    declared = Schedule(name=name, workflow=workflow, **values)
+    declared_schedules.require(declared)
+    schedule_rows.put(declared)
+
+
+def unschedule(name: str) -> bool:
+    """Delete a schedule that was created at run time, reporting whether there was one; its tasks stay.
+
+    Raises `ValueError` for one that code declares.
+
+    >>> unschedule("report-nobody")
+    False
+    """
+    return schedule_rows.remove(name)

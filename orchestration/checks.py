@@ -9,7 +9,7 @@ from django.core.checks import Warning as Warn
 from django.db import connection
 
 from . import registry
-from .declarations import agents, applications, workflows
+from .declarations import agents, applications, schedules, workflows
 from .declarations.problem import Problem, in_name
 
 TAG = "orchestration"  # workers and supervisors run only these checks, and do not load the pages
@@ -32,6 +32,16 @@ def check_agents(**_: Any) -> list[CheckMessage]:
         _message(problem.of(f"agent {agent.name!r}"))
         for agent in registry.agents.values()
         for problem in agents.problems(agent)
+    ]
+
+
+@register(TAG)
+def check_schedules(**_: Any) -> list[CheckMessage]:
+    """Check each declared schedule: when it is due, and the input of its tasks."""
+    return [
+        _message(problem.of(f"schedule {schedule.name!r}"))
+        for schedule in registry.schedules.values()
+        for problem in schedules.problems(schedule)
     ]
 
 

@@ -37,6 +37,9 @@ LOCKED_WAIT_CAP_S = 8.0
 BLOCKING_ALERT_AFTER_S = 30.0  # another session that locks the engine's rows for longer is an alert
 CLAIM_PAUSE_S = 5.0  # of an agent whose claim fails: its error must not cost every turn
 
+# Schedules
+SCHEDULE_LATE_S = 60.0  # what is due for longer, or cannot be submitted for longer, is an alert
+
 # Audits
 # no run has ended for long: an alert after this time, as one may end soon once the system runs again
 LATE_AUDIT_ALERT_AFTER_S = 300.0

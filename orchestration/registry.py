@@ -8,6 +8,7 @@ import difflib
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from .workflows.schedule import Schedule
 from .workflows.step import Compute, Step
 from .workflows.workflow import Workflow
 
@@ -31,6 +32,7 @@ registered_twice: list[str] = []  # for the system checks
 _places: dict[tuple[str, str], str] = {}  # where in the source each was registered
 
 workflows: dict[str, Workflow] = {}
+schedules: dict[str, Schedule] = {}
 agents: dict[str, "type[Agent]"] = {}
 receivers: "dict[str, Callable[[Sequence[Status]], None]]" = {}
 audits: "dict[str, Callable[[Part], Iterable[Violation]]]" = {}

@@ -17,6 +17,7 @@ GROUPS = {
         "orchestration.Policy",
         "orchestration.StepPolicy",
         "orchestration.SupervisorPolicy",
+        "orchestration.Schedule",
         "orchestration.FairnessWeight",
         "orchestration.RetentionPolicy",
     ),

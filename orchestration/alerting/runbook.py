@@ -50,6 +50,7 @@ RULES: Mapping[str, str] = {
     r"system/waiting/": "steps-waiting",
     r"system/undo_stuck/": "undo-stuck",
     r"system/status_undelivered/": "status-undelivered",
+    r"system/schedule/": "schedule",
     r"system/clock_jumped$": "clock-jumped",
     r"system/clock/": "clock-wrong",
     r"system/blocked/": "foreign-lock",

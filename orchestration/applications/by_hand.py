@@ -14,14 +14,18 @@ from ..models.history import EventKind
 from ..workflows.workflow import Workflow
 from .submissions import Posting, post
 
-REFERENCE = re.compile("(hand|again)-[0-9a-f]{32}")
+REFERENCE = re.compile(r"(hand|again|[\w.-]+/now)-[0-9a-f]{32}")
 LOCK = "SELECT pg_advisory_xact_lock(hashtextextended(%(reference)s, 0))"  # of one form, sent twice
 PRIVATE = "Its tasks do not keep all of their input: what is private is only in the submission."
 
 
-def new_reference(*, again: bool = False) -> str:
-    """Return a reference for one form: however often that is sent, it starts one task."""
-    return f"{'again' if again else 'hand'}-{uuid4().hex}"
+def new_reference(*, again: bool = False, schedule: str = "") -> str:
+    """Return a reference for one form: however often that is sent, it starts one task.
+
+    `schedule` is the name of the schedule whose task it is.
+    """
+    kind = f"{schedule}/now" if schedule else "again" if again else "hand"
+    return f"{kind}-{uuid4().hex}"
 
 
 def why_not(workflow: Workflow, *, again: bool = False) -> str:
@@ -31,7 +35,6 @@ def why_not(workflow: Workflow, *, again: bool = False) -> str:
     return PRIVATE if again and workflow.private else ""
 
 
-@transaction.atomic
 def start(
     workflow: str,
     reference: str,
@@ -45,23 +48,27 @@ def start(
 
     `again` is the task whose input it has: its history names the new one. Raises what `post` raises.
     """
+    posting = Posting(
+        workflow=workflow,
+        reference=reference,
+        data=dict(data),
+        priority=again.priority if again else 0,
+        fairness_key=again.fairness_key if again else "",
+    )
+    return start_posting(posting, actor=actor, reason=reason, again=again)
+
+
+@transaction.atomic
+def start_posting(posting: Posting, *, actor: str, reason: str, again: Task | None = None) -> bool:
+    """Submit a task as `start` does, with all that a posting says of it."""
+    workflow, reference = posting.workflow, posting.reference
     declared = registry.get(registry.workflows, "workflow", workflow)
-    if refusal := why_not(declared, again=bool(again)) or declared.refuse_by_hand(data):
+    if refusal := why_not(declared, again=bool(again)) or declared.refuse_by_hand(posting.data):
         raise ValueError(refusal)
     sql.run(LOCK, {"reference": reference})
     if started(workflow, reference):
         return False
-    post(
-        [
-            Posting(
-                workflow=workflow,
-                reference=reference,
-                data=dict(data),
-                priority=again.priority if again else 0,
-                fairness_key=again.fairness_key if again else "",
-            )
-        ]
-    )
+    post([posting])
     Event.objects.create(
         task=again,
         kind=EventKind.STARTED,

@@ -63,7 +63,7 @@ def post(postings: Sequence[Posting]) -> None:
     >>> post([Posting(workflow="greet", reference=id, data={"name": names[id]}) for id in names])
     """
     began = clock.now() if switch.ON else 0.0
-    data = [_checked(posting) for posting in postings]
+    data = [written(posting) for posting in postings]
     for reply_to in {posting.reply_to for posting in postings} - {"", *registry.receivers}:
         if not tokens.is_known(reply_to):
             registry.get(registry.receivers, "receiver of status messages", reply_to)
@@ -91,7 +91,7 @@ def post(postings: Sequence[Posting]) -> None:
     queues.ring_after_commit(queues.SUBMISSION)
 
 
-def _checked(posting: Posting) -> str:
+def written(posting: Posting) -> str:
     """Return a posting's data as JSON; raise what `post` names."""
     workflow = registry.get(registry.workflows, "workflow", posting.workflow)
     if not isinstance(posting.reference, str):

@@ -41,6 +41,9 @@ RULES: Mapping[str, Callable[..., str]] = {
     rf"system/uncomputed/{NAME}": lambda workflow: (
         f"{reverse('ops:workflows')}#workflow-{workflow}"
     ),
+    rf"system/schedule/{NAME}/{NAME}": lambda state, workflow: (
+        f"{reverse('ops:schedules')}?{urlencode({'state': state, 'workflow': workflow})}"
+    ),
     r"operation/(\d+)": lambda number: reverse("ops:operation", args=[number]),
     r"audit/": lambda: _part_of_system("audit"),
     r"system/status_undelivered/": lambda: _part_of_system("backlogs"),

@@ -1,5 +1,6 @@
 """The one way to write a duration: "250 ms", "1.2 s", "4 min 38 s", "19 min", "2 h 5 min", "3 d 4 h"."""
 
+from datetime import datetime
 from typing import Any
 
 from ..decisions.flow_words import template_words
@@ -25,3 +26,11 @@ def declared_time(value: Any) -> str:
     if value is None:
         return ""
     return format_duration(value) if isinstance(value, int | float) else template_words(value)
+
+
+def local_time(moment: datetime | None) -> str:
+    """Return a moment as clocks of its own time zone show it: "Sun 29 Mar 2026, 03:00 CEST"."""
+    if moment is None:
+        return "\N{EN DASH}"
+    seconds = ":%S" if moment.second else ""
+    return f"{moment:%a %d %b %Y, %H:%M{seconds} %Z}"

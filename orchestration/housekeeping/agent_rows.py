@@ -1,4 +1,4 @@
-"""Create the rows that agents and workflows need: policies, with their first values, and gates."""
+"""Create the rows that agents, workflows and schedules need, with their first values."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -9,6 +9,7 @@ from .. import conf, registry
 from ..cluster import leader_election
 from ..cluster.duty import Duty
 from ..models import Gate, Policy, RetentionPolicy, RollUpMark, StepPolicy, SupervisorPolicy
+from ..schedules import rows as schedule_rows
 from ..states import LOCAL
 
 
@@ -26,10 +27,11 @@ def ensure(*, plan: Sequence[tuple[Any, bool]] = (), **_: Any) -> None:
 
 
 def ensure_declared() -> None:
-    """Create the missing rows of agents and workflows."""
+    """Create the missing rows of agents, workflows and schedules."""
     ensure_agents()
     ensure_workflows()
     ensure_steps()
+    schedule_rows.ensure_declared()
 
 
 def ensure_agents() -> None:
@@ -69,7 +71,7 @@ def ensure_steps() -> None:
 
 
 ADD_ROWS = Duty(
-    name="add rows of new agents and workflows",
+    name="add rows of what code declares",
     run=lambda _: ensure_declared(),
     every=conf.DUTY_INTERVAL_S,
 )

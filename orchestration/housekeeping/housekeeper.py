@@ -16,6 +16,7 @@ from ..incidents.aggregation import AGGREGATE_INCIDENTS
 from ..models.inbox import INBOX_LETTERS
 from ..monitoring.monitors import MONITOR
 from ..operations.runner import ADVANCE, PRUNE_DRAFTS
+from ..schedules.submitting import SUBMIT_SCHEDULED
 from ..supervision import duties
 from ..supervision.duties import Progress
 from ..transitions.gates import UNASKED, close_unasked
@@ -79,6 +80,7 @@ DUTIES = (
     RELEASE_HELD_STEPS,
     CLOSE_IDLE_BREAKERS,
     HOLD_UNSERVED_AGENTS,
+    SUBMIT_SCHEDULED,
     ADVANCE,
     AGGREGATE_INCIDENTS,
     RETURN_DEAD_LETTERS,

@@ -18,6 +18,7 @@ from .request import TaskRequest
 from .retention import RemovedTask, RetentionPolicy
 from .rollup import GateRollUp, RollUpMark, StepRollUp, TaskRollUp
 from .saved import SavedView
+from .schedule import Schedule
 from .statestore import StateStore
 from .step import Step
 from .step_policy import StepPolicy

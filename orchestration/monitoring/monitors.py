@@ -27,6 +27,7 @@ from ..transitions.holds import AGENT_UNTIL, ALL_UNTIL
 from ..transitions.local_steps import NO_FUNCTION
 from ..waiting import wait_reasons
 from ..waiting.undeclared import undeclared_agents
+from . import schedules
 from .clocks import clocks_off
 from .sessions import Blocking, blocked, blocking
 
@@ -112,6 +113,7 @@ def look(
         (limits.oldest_waiting, _waiting),
         (limits.undo_stuck, _undoing),
         (limits.status_undelivered, _undelivered),
+        (conf.SCHEDULE_LATE_S, schedules.late),
     ):
         if quiet > limit:
             reports += check(limit, now)

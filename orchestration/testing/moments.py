@@ -15,5 +15,6 @@ SELECT min(at) FROM (
     UNION ALL SELECT until FROM orchestration_hold
     UNION ALL SELECT due_at FROM orchestration_wait
     UNION ALL SELECT look_at FROM orchestration_wait
+    UNION ALL SELECT look_at FROM orchestration_schedule WHERE %(scheduled)s
 ) AS moments WHERE at > (SELECT clock_timestamp())
 """

@@ -142,9 +142,9 @@ class Run:
                 return
         raise AssertionError(f"after {MOST_ROUNDS} rounds there is still something to do")
 
-    def next_moment(self) -> datetime | None:
-        """Return when time alone brings something; None if it brings nothing."""
-        ((at,),) = sql.run(NEXT, {"receivers": list(registry.receivers)})
+    def next_moment(self, *, scheduled: bool = False) -> datetime | None:
+        """Return when time alone brings something, also by a schedule if `scheduled`; None if nothing."""
+        ((at,),) = sql.run(NEXT, {"receivers": list(registry.receivers), "scheduled": scheduled})
         moments = [at, self._gate_at, *(late_at for late_at, _ in self._late)]
         return min((moment for moment in moments if moment is not None), default=None)
 
@@ -155,15 +155,18 @@ class Run:
         return self._jump_to(at) if at else 0.0
 
     def wait(self, seconds: float) -> None:
-        """Let time pass, and do at each due moment what is due then."""
+        """Let time pass, and do at each due moment what is due then; schedules submit their tasks."""
         self.go()
         until = self.clock.now + timedelta(seconds=seconds)
-        while (at := self.next_moment()) and at <= until:
+        while (at := self.next_moment(scheduled=True)) and at <= until:
             self._jump_to(at)
         self._jump_to(until)
 
     def finish(self, within: timedelta = WEEK) -> None:
-        """Jump from due moment to due moment until time brings nothing more, or `within` has passed."""
+        """Jump from due moment to due moment until time brings nothing more, or `within` has passed.
+
+        Due times of schedules are passed over, as there is no end of them.
+        """
         until = self.clock.now + within
         self.go()
         for _ in range(MOST_JUMPS):

@@ -30,6 +30,8 @@ Moved only when the clock went back, so that nothing waits for as long once more
 - `step.keyed_at`, always the cautious way: a service forgets its keys by its own clock, so one may
   count as forgotten too early, never too late.
 - `worker.started_at`, to be compared with dispatches to come.
+- `schedule.look_at`: each schedule is planned anew from now on. A due time that the clock showed twice has
+  one task, by its reference. When it went forward, due times are missed or caught up, as after an outage.
 
 Not moved:
 
@@ -221,6 +223,7 @@ BACK = (
     Move("taskrequest", "retry_at",
          "t.done_at IS NULL AND t.refused_at IS NULL AND t.retry_at > %(now)s"),
     Move("deadletter", "retry_at", "t.retry_at > %(now)s"),
+    Move("schedule", "look_at", "t.look_at > %(now)s", "%(now)s"),
 )  # fmt: skip
 
 

@@ -227,6 +227,9 @@ OPS = (
     Shown(name="ops-form-address", path="/ops/operations/new/", refused=True),
     Shown(name="ops-workflows", url="ops:workflows", path="/ops/workflows/", docs="1280-dark"),
     Shown(name="ops-decisions", url="ops:decisions", path="/ops/decisions/"),
+    Shown(name="ops-schedules", url="ops:schedules", path="/ops/schedules/"),
+    Shown(name="ops-schedule-pause", url="ops:schedule_pause", path="/ops/schedules/1/pause/"),
+    Shown(name="ops-schedule-run", url="ops:schedule_run", path="/ops/schedules/2/run/"),
 )  # fmt: skip
 
 VIEWER = (

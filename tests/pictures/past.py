@@ -2,6 +2,7 @@
 
 import json
 import sys
+from datetime import timedelta
 from uuid import uuid4
 
 import django
@@ -45,6 +46,7 @@ def scenes() -> dict[str, str]:
     ):
         Submission.objects.create(workflow=workflow, reference=str(uuid4()), data=data)
     wait_for(lambda: Incident.objects.count() >= 3, "incidents are counted", 60, pause=0.5)
+    schedules()
     shown = {story: played[name] for story, (name, _) in ENDS.items()}
     failed = Step.objects.get(task__reference=shown["refused"], process_state="error")
     others = Step.objects.filter(name=failed.name, process_state="error").exclude(id=failed.id)
@@ -57,6 +59,40 @@ def scenes() -> dict[str, str]:
         "product": Product.objects.order_by("position")[0].get_absolute_url(),
         "product_gone": Product.objects.get(sku=GONE).get_absolute_url(),
     }
+
+
+def schedules() -> None:
+    """Create schedules in each state: one has run, one is behind it, one is paused, one cannot submit."""
+    from orchestration.api import schedule
+    from orchestration.database import clock
+    from orchestration.models import Schedule
+
+    started = clock.database_now().replace(microsecond=0)
+    soon = {"every": 60, "start_at": started + timedelta(seconds=2), "overlap": "queue"}
+    schedule("check-all-parts", workflow="canary", **soon)
+    schedule("nightly", workflow="canary", cron="30 2 * * *", zone="Europe/Berlin", jitter=600.0)
+    schedule("leap-day", workflow="canary", cron="0 12 29 2 *", catch_up="none")
+    schedule("of-a-former-release", workflow="canary", cron="*/5 * * * *")
+    ran = Schedule.objects.filter(name="check-all-parts", submitted__gt=0)
+    wait_for(ran.exists, "it has run", 60, pause=0.5)
+    Schedule.objects.filter(name="leap-day").update(paused=True, due_at=None, look_at=None)
+    Schedule.objects.filter(name="of-a-former-release").update(
+        declared=True,
+        problem="No code declares the schedule 'of-a-former-release' any more.",
+        tries=7,
+        failing_since=started,
+        look_at=started + timedelta(minutes=30),
+    )
+    last = ran.get()
+    Schedule.objects.filter(name="nightly").update(
+        submitted=212,
+        skipped=2,
+        missed=1,
+        last_reference=last.last_reference,
+        last_due=last.last_due,
+        skipped_due=last.last_due,
+        skipped_behind="nightly/2026-03-29T01:00:00Z",
+    )
 
 
 def late_effect(order: str) -> int:

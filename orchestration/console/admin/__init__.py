@@ -4,12 +4,13 @@ State is written by the engine's transitions only, so everything but the policie
 notifications, the applications and their tokens is read-only here.
 """
 
-from . import applications, notifications, records, settings, statestore, step_policies
+from . import applications, notifications, records, schedules, settings, statestore, step_policies
 
 __all__ = [
     "applications",
     "notifications",
     "records",
+    "schedules",
     "settings",
     "statestore",
     "step_policies",

@@ -11,6 +11,7 @@ from ...decisions.wait_reasons import Reason
 from ...models.alert import Severity
 from ...states import GateState
 from ...waiting.wait_reasons import waiting_because
+from ..queries import schedules
 from ..queries.agents import AgentRow, agents_page
 from ..queries.counters import counts, open_alerts, waits
 from ..queries.system import System
@@ -28,6 +29,7 @@ def metrics(now: System) -> Iterator[Metric]:
     yield from _backlogs(now)
     yield from _tasks()
     yield from _waits()
+    yield from _schedules()
     yield from _agents()
     yield from _hour(now.now)
 
@@ -112,6 +114,24 @@ def _waits() -> Iterator[Metric]:
         "delayed", f"Steps that wait for their time before they begin, {first}", ["workflow", "step"],
         of=[([*key], count.delayed) for key, count in waiting.items() if count.delayed],
     )  # fmt: skip
+
+
+def _schedules() -> Iterator[Metric]:
+    """Yield the figures of schedules: as gauges, as a schedule that is deleted takes its own along."""
+    figures = schedules.figures()
+    for name, documentation in (
+        ("paused", "Schedules that are paused"),
+        ("late", "Schedules past their time"),
+        ("failing", "Schedules that cannot submit"),
+        ("waiting", "Schedules with a due time that waits for the end of the last task"),
+        ("submitted", "Tasks that schedules submitted"),
+        ("skipped", "Due times that were skipped: the last task had not ended"),
+        ("missed", "Due times that passed while nothing could be submitted"),
+    ):
+        yield gauge(
+            f"schedule_{name}", documentation, ["workflow"],
+            of=[([workflow], counts[name]) for workflow, counts in figures.items()],
+        )  # fmt: skip
 
 
 def _agents() -> Iterator[Metric]:

@@ -7,12 +7,21 @@ the admin has its own log, and exports their records.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, NamedTuple
 
 from django.contrib.admin.models import ADDITION, DELETION, LogEntry
 from django.db.models import OuterRef, Q, QuerySet
 
-from ...models import Event, Export, Policy, RetentionPolicy, StepPolicy, SupervisorPolicy
+from ...models import (
+    Event,
+    Export,
+    Policy,
+    RetentionPolicy,
+    Schedule,
+    StepPolicy,
+    SupervisorPolicy,
+)
 from ...models.history import ACTS, EventKind
 from ...models.incident import IncidentEventKind
 from ...people.redaction import typed
@@ -128,8 +137,8 @@ def _what(row: Event) -> str:
 
 
 # --- Settings -------------------------------------------------------------------------------------
-def _history_of(model: Any, key: str) -> Source:
-    """Return the changes of settings; `key` identifies a row."""
+def _history_of(model: Any, key: str, kind: str = "policy", what: str = "Policy changed") -> Source:
+    """Return the changes of settings; `key` identifies a row, `what` is said of them."""
     history: QuerySet[Any] = model.history.all()
     before = history.filter(**{key: OuterRef(key)}, history_id__lt=OuterRef("history_id"))
 
@@ -146,9 +155,9 @@ def _history_of(model: Any, key: str) -> Source:
             row.earlier = earlier.get(row.before)
 
     return Source(
-        kinds=lambda: [("policy", "Policy changed")],
+        kinds=lambda: [(kind, what)],
         rows=rows,
-        line=_of_history,
+        line=partial(_of_history, what),
         at="history_date",
         number="history_id",
         actor="history_user__username",
@@ -156,14 +165,14 @@ def _history_of(model: Any, key: str) -> Source:
     )
 
 
-def _of_history(row: Any, place: Cursor, filters: AuditFilter) -> AuditEntry:
+def _of_history(what: str, row: Any, place: Cursor, filters: AuditFilter) -> AuditEntry:
     changes = (
         row.diff_against(row.earlier, excluded_fields=["updated_at"]).changes if row.earlier else []
     )
     return AuditEntry(
         place=place,
         actor=row.history_user.get_username(),
-        what="Policy changed",
+        what=what,
         subject=_subject(row),
         reason=typed(row.history_change_reason or "", personal=filters.personal),
         changes=[
@@ -176,6 +185,8 @@ def _subject(row: Any) -> str:
     """Return what a version of a setting is about."""
     if hasattr(row, "step"):
         return f"{row.workflow}/{row.step}"
+    if hasattr(row, "cron"):
+        return str(row.name)
     return str(getattr(row, "agent", getattr(row, "workflow", "supervisor policy")))
 
 
@@ -183,7 +194,13 @@ def _subject(row: Any) -> str:
 def _admin_log(_filters: AuditFilter) -> QuerySet[Any]:
     # the history of policies records their changes
     rows = LogEntry.objects.exclude(
-        content_type__model__in=("policy", "steppolicy", "supervisorpolicy", "retentionpolicy")
+        content_type__model__in=(
+            "policy",
+            "steppolicy",
+            "supervisorpolicy",
+            "retentionpolicy",
+            "schedule",
+        )
     )
     return rows.select_related("user", "content_type")
 
@@ -227,6 +244,7 @@ SOURCES = (
     _history_of(StepPolicy, "id"),
     _history_of(SupervisorPolicy, "id"),
     _history_of(RetentionPolicy, "workflow"),
+    _history_of(Schedule, "id", "schedule", "Schedule changed"),
     Source(
         kinds=lambda: [("admin", "Other change in the admin")],
         rows=_admin_log,

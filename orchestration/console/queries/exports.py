@@ -15,6 +15,7 @@ from uuid import UUID
 
 from django.db.models import Model, QuerySet
 
+from ...database import clock
 from ...dead_letters import actions
 from ...dead_letters import listing as dead_letters
 from ...dead_letters.actions import DeadLetterFilter
@@ -23,10 +24,11 @@ from ...models import Export, Operation
 from ...models.export import ExportFormat
 from ...payloads.money import digits
 from ...people.redaction import redactors, typed
-from . import audit_log, incidents, operations
+from . import audit_log, incidents, operations, schedules
 from .audit_sources import AuditEntry, AuditFilter, Cursor
 from .incidents import IncidentFilters
 from .operations import OperationFilters
+from .schedules import Filters as Schedules
 
 MOST = 100_000  # rows of one export
 CHUNK = 500
@@ -108,6 +110,18 @@ def of_operations(filters: OperationFilters, query: str, *, personal: bool) -> L
         ended="ended_at",
     )
     return listing("operations", query, _by_id(rows), fields, rows[:MOST].count, personal=personal)
+
+
+def of_schedules(filters: Schedules, query: str, *, personal: bool) -> Listing:
+    """Return the schedules that `filters` ask for."""
+    rows = schedules.filtered(filters, clock.database_now())
+    fields = _fields(
+        "id name workflow data due_field cron zone every start_at overlap catch_up catch_up_within jitter "
+        "priority fairness_key reply_to paused declared due_at last_due last_reference submitted skipped "
+        "missed problem",
+        data=lambda row: row.data if personal else None,  # as the input of its tasks
+    )
+    return listing("schedules", query, _by_id(rows), fields, rows[:MOST].count, personal=personal)
 
 
 def of_items(operation: Operation, state: str, query: str, *, personal: bool) -> Listing:

@@ -229,6 +229,11 @@ def _begins(field: str) -> Reader:
     return read
 
 
+def _schedule(value: str) -> FilterFields:
+    """Read the name of a schedule: the references of its tasks begin with it."""
+    return _begins("reference")(value and f"{value.removesuffix('/')}/")
+
+
 def _contact(value: str) -> FilterFields:
     if not value:
         raise InvalidValue("enter a contact")
@@ -250,6 +255,7 @@ QUALIFIERS: dict[str, Reader] = {
     "before": _before,
     "created": _created,
     "reference": _begins("reference"),
+    "schedule": _schedule,
     "contact": _contact,
     "alert": _number_of("alert"),
     "incident": _number_of("incident"),

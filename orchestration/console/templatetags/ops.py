@@ -22,14 +22,16 @@ from ...waiting.awaited import performer
 from .. import alert_links
 from ..cause_links import affected_address, cause_address
 from ..differences import differences, facts
-from ..durations import format_duration
+from ..durations import format_duration, local_time
 from ..queries import exports, health
 from ..queries.audit_sources import AuditEntry
 from ..queries.overview import AlertView
 from ..request_words import request_words
 
 register = template.Library()
-for each in (affected_address, cause_address, differences, facts, performer, request_words):
+for each in (
+    affected_address, cause_address, differences, facts, local_time, performer, request_words
+):  # fmt: skip
     register.filter(each)
 
 SHELL = "ops.shell"  # where a request keeps what every page shows

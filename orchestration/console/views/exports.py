@@ -22,7 +22,7 @@ from ..forms.search import AuditSearch
 from ..queries import exports, search_query, task_export, word_meanings
 from ..queries.exports import Listing
 from ..queries.operations import operation_by_id
-from . import dead_letters, operations
+from . import dead_letters, operations, schedules
 from .dead_letters import NUMBER
 from .permissions import OPERATE, SEE_PERSONAL, requires, user_of
 from .responses import or_404
@@ -83,6 +83,11 @@ def _operations(asked: QueryDict, _user: User, *, personal: bool) -> Listing:
     return exports.of_operations(filters, asked.urlencode(), personal=personal)
 
 
+def _schedules(asked: QueryDict, _user: User, *, personal: bool) -> Listing:
+    filters = schedules.filters_of(asked)
+    return exports.of_schedules(filters, asked.urlencode(), personal=personal)
+
+
 def _items(asked: QueryDict, _user: User, *, personal: bool) -> Listing:
     operation, state = _operation(asked), asked.get("state", "")
     state = state if state in ItemState.values else ""
@@ -116,6 +121,7 @@ LISTS: dict[str, tuple[Callable[..., Listing], Callable[[QueryDict], str]]] = {
     "tasks": (_tasks, _list("tasks")),
     "incidents": (_incidents, _list("incidents")),
     "operations": (_operations, _list("operations")),
+    "schedules": (_schedules, _list("schedules")),
     "items": (_items, lambda asked: reverse("ops:operation", args=[_operation(asked).id])),
     "audit": (_acts, _list("audit")),
     "dead-letters": (_dead_letters, _list("dead_letters")),

@@ -51,6 +51,7 @@ ADMIN = [
             "supervisorpolicy",
             "retentionpolicy",
             "fairnessweight",
+            "schedule",
         )
         for row in ("x", "%00", HUGE)
         for view in ("history/", "change/?version=1")

@@ -17,6 +17,7 @@ from orchestration.models import (
     NotificationChannel,
     Policy,
     RetentionPolicy,
+    Schedule,
     StepPolicy,
     SupervisorPolicy,
 )
@@ -59,6 +60,10 @@ EDITS = {
     ),
     "orchestration.retentionpolicy": lambda: Edit(
         RetentionPolicy.objects.get(workflow="greet"), ("keep_days", "31.0"), ("reason", "why"), "32"
+    ),
+    "orchestration.schedule": lambda: Edit(
+        Schedule.objects.create(name="nightly", workflow="greet", data={"name": "Ada"}, cron="0 2 * * *"),
+        ("priority", "5"), ("jitter", "60.0"), "6",
     ),
     "orchestration.fairnessweight": lambda: Edit(
         FairnessWeight.objects.create(key="big", weight=1), ("weight", "5.0"), ("reason", "why"), "6"

@@ -13,7 +13,7 @@ from orchestration import api, registry
 from orchestration.alerting.alerts import LATE_EFFECT, raise_alert
 from orchestration.applications.by_hand import new_reference
 from orchestration.console import urls
-from orchestration.models import Gate, Incident, Policy, SavedView, Step, Submission
+from orchestration.models import Gate, Incident, Policy, SavedView, Schedule, Step, Submission
 from orchestration.models.alert import Severity
 from orchestration.models.fields import DatabaseNow
 from orchestration.operations.undo_preview import undo_preview
@@ -130,6 +130,14 @@ def a_submission(_world):
     return ["greet", "hand-1"]
 
 
+def a_schedule(*, paused=False):
+    api.schedule("nightly", workflow="greet", data={"name": "Ada"}, cron="0 2 * * *")
+    row = Schedule.objects.get()
+    row.paused = paused
+    row.save()
+    return [row.id]
+
+
 def seen(world):
     return {"seen": world.step.incident.events.latest("id").id}
 
@@ -209,6 +217,19 @@ TABLE = {
         data=lambda _: {"attempt": 1, "reason": "why", "ended": "done", "payload": '{"id": "1"}'},
     ),
     "decisions": Route(get="viewer"),
+    "schedules": Route(get="viewer", args=lambda _: a_schedule() and []),
+    "schedule_pause": Route(
+        get="operator", post="operator", args=lambda _: a_schedule(), data=lambda _: WHY
+    ),
+    "schedule_resume": Route(
+        get="operator", post="operator", args=lambda _: a_schedule(paused=True), data=lambda _: WHY
+    ),
+    "schedule_run": Route(
+        get="operator",
+        post="operator",
+        args=lambda _: a_schedule(),
+        data=lambda _: {**WHY, "reference": new_reference(schedule="nightly")},
+    ),
     "hold": Route(get="operator", post="operator", query="?agent=greeter", data=lambda _: WHY),
     "release": Route(
         get="operator", post="operator", args=lambda world: [world.held.id], data=lambda _: WHY
