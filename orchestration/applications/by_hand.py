@@ -12,7 +12,7 @@ from ..database import sql
 from ..models import Event, Task
 from ..models.history import EventKind
 from ..workflows.workflow import Workflow
-from .submissions import Posting, post
+from .submissions import Posting, submit_many
 
 REFERENCE = re.compile("(hand|again)-[0-9a-f]{32}")
 LOCK = "SELECT pg_advisory_xact_lock(hashtextextended(%(reference)s, 0))"  # of one form, sent twice
@@ -43,7 +43,7 @@ def start(
 ) -> bool:
     """Submit a task; return whether this did it, and not an earlier call with the same reference.
 
-    `again` is the task whose input it has: its history names the new one. Raises what `post` raises.
+    `again` is the task whose input it has: its history names the new one. Raises what `submit_many` raises.
     """
     declared = registry.get(registry.workflows, "workflow", workflow)
     if refusal := why_not(declared, again=bool(again)) or declared.refuse_by_hand(data):
@@ -51,7 +51,7 @@ def start(
     sql.run(LOCK, {"reference": reference})
     if started(workflow, reference):
         return False
-    post(
+    submit_many(
         [
             Posting(
                 workflow=workflow,

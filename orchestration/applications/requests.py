@@ -74,7 +74,7 @@ def request_undo(
     worker has known the workflow for some two minutes; without such a task, `NotRegistered` is raised.
 
     >>> from uuid import uuid4
-    >>> submit("greet", reference="42", data={"name": "Ada"})
+    >>> task = submit("greet", reference="42", data={"name": "Ada"})
     >>> request_undo("greet", "42", actor="Ada", reason="I am away", id=uuid4())
     >>> run.go()
     >>> progress("greet", "42").state.value
@@ -158,7 +158,7 @@ def complete(  # noqa: PLR0913 - what it is about, who says so, and how it ended
     >>> from uuid import uuid4
     >>> goods = Step(name="goods", signal="goods_arrived", ends_within=86_400)
     >>> register(Workflow(name="pickup", steps=[goods]))
-    >>> submit("pickup", reference="42", data={})
+    >>> task = submit("pickup", reference="42", data={})
     >>> complete("pickup", "42", "goods_arrived", result={"boxes": 2}, actor="the gate", id=uuid4())
     >>> run.go()
     >>> progress("pickup", "42").steps[0].result

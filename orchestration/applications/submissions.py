@@ -15,6 +15,7 @@ from ..decisions.fairness import PRIORITIES, check_key
 from ..messaging import queues
 from ..tracing import spans, switch, web
 from . import tokens
+from .task_handle import TaskHandle
 
 # A database function, which gives each its turn: an application's role may call it, and has no rights on
 # the engine's tables (`database_rights`).
@@ -51,8 +52,8 @@ class Posting:
         return self.fairness_key or self.reply_to
 
 
-def post(postings: Sequence[Posting]) -> None:
-    """Post tasks, durably, in one statement, and ring once for the submission process.
+def submit_many(postings: Sequence[Posting]) -> list[TaskHandle]:
+    """Post tasks, durably, in one statement, and ring once for the submission process; return their handles.
 
     Inside a transaction they are posted when that commits. Redis may be unavailable: a supervisor
     rings again. Raises, before anything is written: `NotRegistered` for an unknown workflow or
@@ -60,7 +61,12 @@ def post(postings: Sequence[Posting]) -> None:
     for a reference, priority, fairness key or data that cannot be kept, or that no task can have.
 
     >>> names = {"42": "Ada", "43": "Grace"}
-    >>> post([Posting(workflow="greet", reference=id, data={"name": names[id]}) for id in names])
+    >>> tasks = submit_many(
+    ...     [Posting(workflow="greet", reference=id, data={"name": names[id]}) for id in names]
+    ... )
+    >>> run.go()
+    >>> [task.progress().state.value for task in tasks]
+    ['processed', 'processed']
     """
     began = clock.now() if switch.ON else 0.0
     data = [_checked(posting) for posting in postings]
@@ -89,10 +95,11 @@ def post(postings: Sequence[Posting]) -> None:
         ]
         web.post(named, began)
     queues.ring_after_commit(queues.SUBMISSION)
+    return [TaskHandle(posting.workflow, posting.reference) for posting in postings]
 
 
 def _checked(posting: Posting) -> str:
-    """Return a posting's data as JSON; raise what `post` names."""
+    """Return a posting's data as JSON; raise what `submit_many` names."""
     workflow = registry.get(registry.workflows, "workflow", posting.workflow)
     if not isinstance(posting.reference, str):
         raise TypeError(

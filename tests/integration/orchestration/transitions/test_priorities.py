@@ -135,7 +135,7 @@ class TestSteps:
 
 class TestInbox:
     def post(self, count, priority, name):
-        api.post(
+        api.submit_many(
             [
                 api.Posting(
                     workflow="greet", reference=f"{name}-{n}", data={"name": "A"}, priority=priority
@@ -173,7 +173,7 @@ class TestInbox:
 
     def test_where_a_line_of_the_inbox_stands_is_two_probes(self):
         for key in "abc":
-            api.post(
+            api.submit_many(
                 [
                     api.Posting(
                         workflow="greet",
