@@ -208,7 +208,7 @@ def submit(
     often it is posted. Inside a transaction the task is posted when that commits. Redis need not be there: a
     supervisor rings again. Within a priority, tasks of different `fairness_key`s (at most 100 characters; by
     default the application's name) take turns: much of one does not delay a little of another. Raises
-    `NotRegistered`, `Unresolved` (both `LookupError`) or `ValueError` for what can be no task (`submit_many`).
+    `NotRegistered`, `Unresolved` (both `LookupError`) or `ValueError`, as `submit_many` does.
 
     >>> task = submit("greet", reference="42", data={"name": "Ada"}, priority=5)
     >>> run.go()
