@@ -201,13 +201,15 @@ def submit(
     reply_to: str = "",
     priority: int = 0,
     fairness_key: str = "",
+    about: TaskHandle | None = None,
 ) -> TaskHandle:
     """Post a task, durably, and ring for the submission process; return its handle.
 
     `reference` is your own id for it (at most 100 characters): one task per workflow and reference, however
     often it is posted. Inside a transaction the task is posted when that commits. Redis need not be there: a
     supervisor rings again. Within a priority, tasks of different `fairness_key`s (at most 100 characters; by
-    default the application's name) take turns: much of one does not delay a little of another. Raises
+    default the application's name) take turns: much of one does not delay a little of another. `about` is the
+    task that this one follows up, as a return follows an order: pages show each with the other. Raises
     `NotRegistered`, `Unresolved` (both `LookupError`) or `ValueError`, as `submit_many` does.
 
     >>> task = submit("greet", reference="42", data={"name": "Ada"}, priority=5)
@@ -222,6 +224,7 @@ def submit(
         reply_to=reply_to,
         priority=priority,
         fairness_key=fairness_key,
+        about=about,
     )
     return submit_many([task])[0]
 

@@ -13,6 +13,7 @@ from ..models import Event, Task
 from ..models.history import EventKind
 from ..workflows.workflow import Workflow
 from .submissions import Posting, submit_many
+from .task_handle import TaskHandle
 
 REFERENCE = re.compile("(hand|again)-[0-9a-f]{32}")
 LOCK = "SELECT pg_advisory_xact_lock(hashtextextended(%(reference)s, 0))"  # of one form, sent twice
@@ -59,6 +60,7 @@ def start(
                 data=dict(data),
                 priority=again.priority if again else 0,
                 fairness_key=again.fairness_key if again else "",
+                about=_about(again) if again else None,
             )
         ]
     )
@@ -74,6 +76,13 @@ def start(
         },
     )
     return True
+
+
+def _about(again: Task) -> TaskHandle | None:
+    """Return what the task whose input is taken is about, if that can be followed up still."""
+    if again.about_workflow not in registry.workflows:
+        return None
+    return TaskHandle(again.about_workflow, again.about_reference)
 
 
 def started(workflow: str, reference: str) -> Event | None:

@@ -23,6 +23,7 @@ from .conflicts import late_effects
 MOST_ATTEMPTS = 200
 MOST_EVENTS = 200
 MOST_EVIDENCE = 20  # up to 12 kB each, and the page polls
+MOST_FOLLOW_UPS = 20
 UNDER_WAY = (StepState.ERROR, StepState.PROCESSING, StepState.PENDING, StepState.AWAITING)
 
 
@@ -122,6 +123,9 @@ class TaskDetail:
     agents: Mapping[str, AgentView]
     late_effects: Sequence[Alert] = ()
     started: Event | None = None  # by hand
+    about: Task | None = None  # that it follows up, if there is such a task
+    follow_ups: Sequence[Task] = ()
+    more_follow_ups: bool = False
 
     @property
     def failed(self) -> Sequence[StepDetail]:
@@ -140,7 +144,7 @@ class TaskDetail:
 
 
 def task_detail(task_id: UUID) -> TaskDetail | None:
-    """Return a task's page, or None if the task is unknown: fifteen queries at most."""
+    """Return a task's page, or None if the task is unknown: seventeen queries at most."""
     task = Task.objects.filter(id=task_id).first()
     if task is None:
         return None
@@ -176,6 +180,7 @@ def task_detail(task_id: UUID) -> TaskDetail | None:
                 wait=waits.get(step.id),
             )
         )
+    follow_ups = list(task.follow_ups.defer("data")[: MOST_FOLLOW_UPS + 1])
     return TaskDetail(
         now=now,
         task=task,
@@ -187,7 +192,17 @@ def task_detail(task_id: UUID) -> TaskDetail | None:
         agents=known,
         late_effects=late_effects(task.id),
         started=by_hand.started(task.workflow, task.reference),
+        about=_about(task),
+        follow_ups=follow_ups[:MOST_FOLLOW_UPS],
+        more_follow_ups=len(follow_ups) > MOST_FOLLOW_UPS,
     )
+
+
+def _about(task: Task) -> Task | None:
+    """Return the task that another one is about, if it names one and that is there."""
+    if not task.about_reference:
+        return None
+    return Task.named(task.about_workflow, task.about_reference)
 
 
 def _attempts(steps: Sequence[Step]) -> tuple[dict[int, list[Attempt]], bool]:
