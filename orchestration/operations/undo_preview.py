@@ -61,16 +61,15 @@ def undo_preview(task_id: UUID) -> dict[str, Any] | None:
         ],
         "seen": signature(undo_plan),
         "stands": [{"step": step.name, "why": step.irreversible} for step in undo_plan.standing],
-        "follow_ups": [
-            {
-                "id": str(other.id),
-                "workflow": other.workflow,
-                "reference": other.reference,
-                "name": other.name,
-                "state": other.state,
-                "value": other.value,
-                "currency": other.currency,
-            }
-            for other in task.follow_ups.exclude(state=TaskState.UNDONE).defer("data")[:MOST]
-        ],
+        "follow_ups": _follow_ups(task),
     }
+
+
+def _follow_ups(task: Task) -> list[dict[str, Any]]:
+    """Return what names the tasks about one, but for those that were undone."""
+    rows = task.follow_ups.exclude(state=TaskState.UNDONE).defer("data")
+    names = ("workflow", "reference", "name", "state", "value", "currency")
+    return [
+        {"id": str(other.id), **{name: getattr(other, name) for name in names}}
+        for other in rows[:MOST]
+    ]

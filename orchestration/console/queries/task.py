@@ -124,8 +124,7 @@ class TaskDetail:
     late_effects: Sequence[Alert] = ()
     started: Event | None = None  # by hand
     about: Task | None = None  # that it follows up, if there is such a task
-    follow_ups: Sequence[Task] = ()
-    more_follow_ups: bool = False
+    follow_ups: Sequence[Task] = ()  # one more than is shown, if there are more
 
     @property
     def failed(self) -> Sequence[StepDetail]:
@@ -180,7 +179,6 @@ def task_detail(task_id: UUID) -> TaskDetail | None:
                 wait=waits.get(step.id),
             )
         )
-    follow_ups = list(task.follow_ups.defer("data")[: MOST_FOLLOW_UPS + 1])
     return TaskDetail(
         now=now,
         task=task,
@@ -193,8 +191,7 @@ def task_detail(task_id: UUID) -> TaskDetail | None:
         late_effects=late_effects(task.id),
         started=by_hand.started(task.workflow, task.reference),
         about=_about(task),
-        follow_ups=follow_ups[:MOST_FOLLOW_UPS],
-        more_follow_ups=len(follow_ups) > MOST_FOLLOW_UPS,
+        follow_ups=list(task.follow_ups.defer("data")[: MOST_FOLLOW_UPS + 1]),
     )
 
 
