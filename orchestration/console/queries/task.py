@@ -151,8 +151,7 @@ def task_detail(task_id: UUID) -> TaskDetail | None:
     steps = list(Step.objects.filter(task=task).select_related("alert").order_by("id"))
     attempts, attempts_cut = _attempts(steps)
     evidence = _evidence(attempts)
-    newest = Event.objects.filter(task=task).select_related("step").order_by("-id")
-    events = list(newest[: MOST_EVENTS + 1])
+    events = _events(task)
     done = next_step.done_names(steps)
     held = holds_on([task.id])
     places, waits = queued(steps), waits_of(steps)
@@ -200,6 +199,12 @@ def _about(task: Task) -> Task | None:
     if not task.about_reference:
         return None
     return Task.named(task.about_workflow, task.about_reference)
+
+
+def _events(task: Task) -> list[Event]:
+    """Return the newest events; one more than is shown, if there are more."""
+    newest = Event.objects.filter(task=task).select_related("step").order_by("-id")
+    return list(newest[: MOST_EVENTS + 1])
 
 
 def _attempts(steps: Sequence[Step]) -> tuple[dict[int, list[Attempt]], bool]:
