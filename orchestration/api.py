@@ -45,7 +45,7 @@ from .applications import status_messages as response_queue
 from .applications.asynchronous import asynchronous
 from .applications.audits import LATELY, Check, Part, Scope, Violation
 from .applications.external_view import ExternalView
-from .applications.requests import complete, request_resubmit, request_undo
+from .applications.requests import amend, complete, request_resubmit, request_undo
 from .applications.status_messages import Status
 from .applications.submissions import Posting, submit_many
 from .applications.task_handle import TaskHandle
@@ -73,11 +73,11 @@ __all__ = [
     "Health", "HttpAgent", "Invalid", "Later", "LedgerEntry", "Part", "PolicyValues", "Posting",
     "Progress", "Refusal", "Refused", "Rejected", "Scope", "Status", "StatusKind", "Step",
     "StepPolicyValues", "StepProgress", "StepState", "Submitted", "Sweep", "TaskHandle", "TaskState",
-    "Transient", "Unknown", "Violation", "Workflow", "aacknowledge", "acknowledge", "acomplete", "action",
-    "aprogress", "arequest_resubmit", "arequest_undo", "astatus_messages", "asubmit", "asubmit_many",
-    "authenticate", "complete", "done", "ensure_application", "field", "first", "format_money", "give",
-    "is_busy", "is_unavailable", "keep_tasks", "key", "loaded", "not_", "passed", "progress",
-    "receive_status", "register", "register_audit", "register_duty", "register_external_view",
+    "Transient", "Unknown", "Violation", "Workflow", "aacknowledge", "aamend", "acknowledge", "acomplete",
+    "action", "amend", "aprogress", "arequest_resubmit", "arequest_undo", "astatus_messages", "asubmit",
+    "asubmit_many", "authenticate", "complete", "done", "ensure_application", "field", "first",
+    "format_money", "give", "is_busy", "is_unavailable", "keep_tasks", "key", "loaded", "not_", "passed",
+    "progress", "receive_status", "register", "register_audit", "register_duty", "register_external_view",
     "register_scope", "request_resubmit", "request_undo", "result", "status_messages", "submit",
     "submit_many",
 ]  # fmt: skip
@@ -235,6 +235,7 @@ asubmit_many = asynchronous(submit_many)
 aprogress = asynchronous(progress)
 arequest_undo = asynchronous(request_undo)
 arequest_resubmit = asynchronous(request_resubmit)
+aamend = asynchronous(amend)
 acomplete = asynchronous(complete)
 astatus_messages = asynchronous(status_messages)
 aacknowledge = asynchronous(acknowledge)

@@ -23,6 +23,7 @@ from .database import batches, prepared, sql
 from .database.lane import Problem
 from .database.sql import MANY, compiled
 from .decisions.amendment import Amendment
+from .decisions.input_change import TakenBy
 from .decisions.progress import Refusal
 from .messaging import queues
 from .models import StatusMessage, Step, Submission, Task, TaskRequest
@@ -30,6 +31,7 @@ from .models.fields import DatabaseNow
 from .models.inbox import SUBMISSIONS
 from .models.request import REQUESTS, RequestedAct, waits_for_person
 from .states import Direction, Outcome
+from .transitions.input_changes import change_input
 from .transitions.reported import report
 from .transitions.resubmit import resubmit
 from .transitions.undo import undo
@@ -95,14 +97,16 @@ def _deal(number: int) -> int:
     if task is None and tasks.exists():
         return 0  # another session has locked it, and other requests must not wait
     last = StatusMessage.objects.filter(task=task).aggregate(last=Max("id", default=0))["last"]
-    refusal = _carry_out(request, task, workflow)
+    answer = _carry_out(request, task, workflow)
+    refusal = Refusal.TAKEN if isinstance(answer, TakenBy) else answer
     if refusal is None:
         names = {"request": str(request.request), "task": str(task), "last": last}
         sql.run(NAME, names)
         if workflow:
             workflow.accepted([_as_accepted(request)])
     else:
-        status_messages.write_refusal(request, task, refusal)
+        more = {"steps": list(answer.steps)} if isinstance(answer, TakenBy) else {}
+        status_messages.write_refusal(request, task, refusal, **more)
     request.done_at = DatabaseNow()
     request.refusal = refusal.name if refusal else ""
     request.problem = request.reason = ""
@@ -121,7 +125,7 @@ def _workflow(request: TaskRequest) -> Workflow | None:
 
 def _carry_out(
     request: TaskRequest, task: UUID | None, workflow: Workflow | None
-) -> Refusal | None:
+) -> Refusal | TakenBy | None:
     """Do what is asked for; return why not. Without its workflow a task is undone by what its steps have."""
     if task is None:
         return Refusal.NO_SUCH_TASK
@@ -129,7 +133,11 @@ def _carry_out(
         return undo(task, actor=request.actor, reason=request.because)
     if RequestedAct(request.what) is RequestedAct.COMPLETE:
         return _report(request, task)
-    return _resubmit(request, task) if workflow else Refusal.NO_SUCH_WORKFLOW
+    if workflow is None:
+        return Refusal.NO_SUCH_WORKFLOW
+    if RequestedAct(request.what) is RequestedAct.AMEND:
+        return _amend(request, task, workflow)
+    return _resubmit(request, task)
 
 
 def _as_accepted(request: TaskRequest) -> Accepted:
@@ -139,7 +147,30 @@ def _as_accepted(request: TaskRequest) -> Accepted:
         what=request.what,
         step=request.step,
         note=request.note,
+        data=request.amendment.get("data", {}),
     )
+
+
+def _amend(request: TaskRequest, task: UUID, workflow: Workflow) -> Refusal | TakenBy | None:
+    """Change the input of a task for its steps to come."""
+    data = request.amendment.get("data")
+    if not isinstance(data, dict):  # it was posted by SQL
+        return Refusal.INVALID
+    if payload_schemas.guards(workflow.steps, data):
+        workflow.permit(
+            AskedChange(
+                reference=request.reference,
+                step="",
+                request={},
+                data=data,
+                task_data=Task.objects.values_list("data", flat=True).get(id=task),
+                note=request.note,
+            )
+        )
+    try:
+        return change_input(task, workflow, data, actor=request.actor, reason=request.because)
+    except (payload_schemas.Invalid, Refused):
+        return Refusal.INVALID
 
 
 def _report(request: TaskRequest, task: UUID) -> Refusal | None:

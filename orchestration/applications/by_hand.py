@@ -86,7 +86,7 @@ def _about(again: Task) -> TaskHandle | None:
 
 
 def started(workflow: str, reference: str) -> Event | None:
-    """Return who started a task by hand, when and why, if anybody did (along event_of_people)."""
+    """Return who started a task by hand, when and why, if anybody did (along event_by_people)."""
     if not REFERENCE.fullmatch(reference):
         return None
     acts = Event.objects.filter(

@@ -31,8 +31,8 @@ class _OfTask(Generic[P, R]):
 class TaskHandle:
     """A task by its workflow and reference, whether it exists yet or not.
 
-    Its methods are the functions `progress`, `request_undo`, `request_resubmit` and `complete`, and the
-    coroutine functions of these, without their first two arguments. Handles can be compared.
+    Its methods are the functions `progress`, `request_undo`, `request_resubmit`, `amend` and `complete`, and
+    the coroutine functions of these, without their first two arguments. Handles can be compared.
 
     >>> from uuid import uuid4
     >>> task = submit("greet", reference="42", data={"name": "Ada"})
@@ -50,9 +50,11 @@ class TaskHandle:
     progress = _OfTask(task_status.progress)
     undo = _OfTask(requests.request_undo)
     resubmit = _OfTask(requests.request_resubmit)
+    amend = _OfTask(requests.amend)
     complete = _OfTask(requests.complete)
 
     aprogress = _OfTask(asynchronous(task_status.progress))
     aundo = _OfTask(asynchronous(requests.request_undo))
     aresubmit = _OfTask(asynchronous(requests.request_resubmit))
+    aamend = _OfTask(asynchronous(requests.amend))
     acomplete = _OfTask(asynchronous(requests.complete))

@@ -166,6 +166,7 @@ class StatusKind(models.TextChoices):
     UNDONE = "undone", "Undone: no effect is left"
     REFUSED = "refused", "A request about it was refused"
     REMINDER = "reminder", "A result is awaited still"
+    AMENDED = "amended", "The input was changed"
     SET_ASIDE = "set_aside", "Not accepted: waiting for an operator"
     CLOSED = "closed", "Not taken: an operator decided so"
 
