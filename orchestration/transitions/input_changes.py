@@ -27,20 +27,25 @@ MISSING = object()
 
 @transaction.atomic
 def change_input(
-    task: UUID, workflow: Workflow, data: Mapping[str, Any], *, actor: str, reason: str
+    task: UUID,
+    workflow: Workflow,
+    data: Mapping[str, Any],
+    *,
+    actor: str,
+    reason: str,
+    seen: Mapping[str, Any] | None = None,
 ) -> Refusal | TakenBy | None:
     """Replace fields of a task's input by name; return why not, or None when it was done.
 
+    `seen` is the input that it had when this was decided: if it has another by now, nothing happens.
     Requests that were built and never sent are built again. Raises `payload_schemas.Invalid` and `Refused`
     for an input that the task cannot have.
     """
     change = lock([task]).get(task)
     if change is None:
         return Refusal.NO_SUCH_TASK
-    if change.state in FINAL_TASK_STATES:
-        return Refusal.ENDED
-    if change.undoing:
-        return Refusal.UNDOING
+    if refusal := _refusal(change, seen):
+        return refusal
     after = {**change.data, **data}
     _check(workflow, data, after)
     if workflow.earliest(after) != workflow.earliest(change.data):
@@ -50,6 +55,15 @@ def change_input(
         return TakenBy(tuple(sorted(follows.taken)))
     _write(change, workflow, follows, after, actor=actor, reason=reason)
     return None
+
+
+def _refusal(change: Change, seen: Mapping[str, Any] | None) -> Refusal | None:
+    """Return why a locked task has no input that can change, or not the one that was `seen`."""
+    if change.state in FINAL_TASK_STATES:
+        return Refusal.ENDED
+    if change.undoing:
+        return Refusal.UNDOING
+    return Refusal.CHANGED if seen is not None and seen != change.data else None
 
 
 def _check(workflow: Workflow, data: Mapping[str, Any], after: Mapping[str, Any]) -> None:
