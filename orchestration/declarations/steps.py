@@ -7,7 +7,7 @@ from typing import Any
 from ..agents.base import Agent
 from ..registry import suggest
 from ..states import LOCAL
-from ..workflows.named import given
+from ..workflows.named import written
 from ..workflows.step import UNDECLARED, Step
 from . import conditions, first_values, templates, waits
 from .problem import Problem, shown
@@ -49,7 +49,7 @@ def malformed(step: Any) -> Iterable[Problem]:
 
 def _not_names(step: Any) -> Iterable[Problem]:
     """Yield what is neither an agent nor an action, nor the name of one."""
-    agent = given(step, "agent")
+    agent = written(step, "agent")
     if isinstance(agent, type) and issubclass(agent, Agent):
         if not isinstance(step.agent, str):
             text = f"agent is {shown(agent)}, which has no name"
@@ -57,7 +57,7 @@ def _not_names(step: Any) -> Iterable[Problem]:
     elif not isinstance(agent, str):
         yield Problem("E002", f"agent is {shown(agent)}, not an agent or the name of one")
     for field in ("action", "undo"):
-        value = given(step, field)
+        value = written(step, field)
         if not (isinstance(value, str | None) or inspect.isfunction(value)):
             text = f"{field} is {shown(value)}, not an action or the name of one"
             yield Problem("E003", text, "Write the method as its class has it: Agent.action.")
@@ -98,23 +98,23 @@ def calls(step: Step, agents: Mapping[str, type[Agent]]) -> Iterable[Problem]:
     agent = agents.get(step.agent)
     if agent is None:
         yield _no_agent(step.agent, agents)
-    elif (kind := given(step, "agent")) not in (step.agent, agent):
+    elif (kind := written(step, "agent")) not in (step.agent, agent):
         text = f"names {shown(kind)}, and {shown(agent)} is registered as the agent {step.agent!r}"
         yield Problem(
             "E002", text, "Register the class that the step names, or give it another name."
         )
     else:
         for field, request in (("action", step.request), ("undo", step.undo_request)):
-            yield from _call(agent, given(step, field), getattr(step, field), request)
+            yield from _call(agent, written(step, field), getattr(step, field), request)
     yield from _undo(step)
 
 
-def _call(agent: type[Agent], written: Any, name: str | None, request: Any) -> Iterable[Problem]:
+def _call(agent: type[Agent], method: Any, name: str | None, request: Any) -> Iterable[Problem]:
     """Yield what is wrong with one action that a step names, or its request."""
     if name in {None, UNDECLARED}:
         return
-    if inspect.isfunction(written) and getattr(agent, str(name), None) is not written:
-        text = f"names {written.__qualname__}, which is not a method of {agent.__name__}"
+    if inspect.isfunction(method) and getattr(agent, str(name), None) is not method:
+        text = f"names {method.__qualname__}, which is not a method of {agent.__name__}"
         yield Problem(
             "E003", text, f"Write the method as {agent.__name__} has it, or another agent."
         )

@@ -2,12 +2,12 @@
 
 from typing import Any, Generic, TypeVar
 
-Given = TypeVar("Given")
+Written = TypeVar("Written")
 Name = TypeVar("Name")
 
 
-class Named(Generic[Given, Name]):
-    """A field that is read as a name; `given` returns what was written, for the checks at start-up.
+class Named(Generic[Written, Name]):
+    """A field that is read as a name; `written` returns what was written, for the checks at start-up.
 
     Of a class or method it is the `attribute`; what has none is left as it is, and is a mistake.
     """
@@ -25,16 +25,16 @@ class Named(Generic[Given, Name]):
         value: Name = vars(declared)[self.field]
         return value
 
-    def __set__(self, declared: Any, value: Given) -> None:
+    def __set__(self, declared: Any, value: Written) -> None:
         by_itself = isinstance(value, str) or value is None
         name = value if by_itself else getattr(value, self.attribute, value)
-        vars(declared).update({self.field: name, _written(self.field): value})
+        vars(declared).update({self.field: name, _as_written(self.field): value})
 
 
-def given(declared: Any, field: str) -> Any:
+def written(declared: Any, field: str) -> Any:
     """Return what was written in a field that is read as a name."""
-    return vars(declared)[_written(field)]
+    return vars(declared)[_as_written(field)]
 
 
-def _written(field: str) -> str:
+def _as_written(field: str) -> str:
     return f"{field} as written"

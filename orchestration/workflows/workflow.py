@@ -40,7 +40,7 @@ class Submitted:
 class Accepted:
     """A request about a task, as it is carried out: `what` is "undo", "resubmit", "complete" or "amend".
 
-    `data` has the fields of the input that "amend" replaces.
+    `data` has the fields of the input that it changes, with their new values.
 
     >>> from uuid import uuid4
     >>> def accepted(batch):

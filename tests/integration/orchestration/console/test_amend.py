@@ -108,7 +108,7 @@ def test_guarded_fields_are_the_applications(client, monkeypatch):
     )
 
 
-def test_second_of_two_operators_is_told_of_the_first(client):
+def test_second_of_two_operators_sees_who_was_first(client):
     task = new_task("7", data=DATA)
     old = page(client.get(address(task))).only('input[name="seen"]')["value"]
     sent(

@@ -76,6 +76,7 @@ def page(monkeypatch):
         "test_detour_is_not_needed_where_the_direct_flight_has_a_seat",
         "test_detour_is_held_where_the_direct_flight_is_full",
         "test_a_hold_that_the_airline_confirms_later",
+        "test_another_flight_back_is_taken_while_the_first_is_awaited",
     ],
 )
 def test_workflow_of_the_page(page, request, name):

@@ -56,7 +56,7 @@ def step(state="processed", name="a", template=TEMPLATE, **fields):
 
 
 def changed(*steps, templates=None, after=AFTER):
-    declared = {one.name: Templates(TEMPLATE, None) for one in steps}
+    declared = {each.name: Templates(TEMPLATE, None) for each in steps}
     return input_change(steps, {**declared, **(templates or {})}, BEFORE, after)
 
 
@@ -105,7 +105,7 @@ def test_step_that_is_declared_otherwise_by_now_is_not_built_again():
     assert changed(step("pending"), templates={"a": of_now}).taken == ["a"]
 
 
-def test_step_that_is_no_longer_declared_may_have_used_anything():
+def test_step_without_a_declaration_may_have_used_anything():
     assert input_change([step("pending")], {}, BEFORE, AFTER).taken == ["a"]
     assert input_change([step()], {}, BEFORE, {**BEFORE, "note": "x"}).taken == ["a"]
     assert input_change([step("waiting")], {}, BEFORE, AFTER).taken == []
@@ -137,7 +137,7 @@ def test_undo_steps_are_none_of_these():
     assert changed(step(direction="undo")).taken == []
 
 
-def test_request_that_cannot_be_built_is_said():
+def test_request_that_cannot_be_built_is_an_error():
     with pytest.raises(Unresolved, match=r"to\.city"):
         changed(step("pending"), after={**BEFORE, "to": {}})
 
