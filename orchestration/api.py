@@ -43,11 +43,13 @@ from .agents.policy_values import PolicyValues, StepPolicyValues
 from .agents.service_ledger import LedgerEntry
 from .agents.webhook import InvalidWebhook, Reported, UnverifiedWebhook, Webhook
 from .applications import status_messages as response_queue
+from .applications.asynchronous import asynchronous
 from .applications.audits import LATELY, Check, Part, Scope, Violation
 from .applications.external_view import ExternalView
-from .applications.requests import complete, request_resubmit, request_undo
+from .applications.requests import amend, complete, request_resubmit, request_undo
 from .applications.status_messages import Status
-from .applications.submissions import Posting, post
+from .applications.submissions import Posting, submit_many
+from .applications.task_handle import TaskHandle
 from .applications.task_status import Progress, StepProgress, progress
 from .applications.tokens import READ_STATUS, Caller, authenticate
 from .applications.tokens import ensure as ensure_application
@@ -74,12 +76,14 @@ __all__ = [
     "CappedPaginator", "Check", "Delivery", "Direction", "Duty", "ExternalView", "Fault", "Found", "Health",
     "HttpAgent", "Invalid", "InvalidWebhook", "Later", "LedgerEntry", "Part", "PolicyValues", "Posting",
     "Progress", "Refusal", "Refused", "Rejected", "Reported", "Schedule", "Scope", "Status", "StatusKind",
-    "Step", "StepPolicyValues", "StepProgress", "StepState", "Submitted", "Sweep", "TaskState", "Transient",
-    "Unknown", "UnverifiedWebhook", "Violation", "Webhook", "Workflow", "acknowledge", "action",
-    "authenticate", "complete", "done", "ensure_application", "field", "first", "format_money", "give",
-    "is_busy", "is_unavailable", "keep_tasks", "key", "loaded", "not_", "passed", "post", "progress",
-    "receive_status", "register", "register_audit", "register_duty", "register_external_view",
-    "register_scope", "request_resubmit", "request_undo", "result", "schedule", "status_messages", "submit",
+    "Step", "StepPolicyValues", "StepProgress", "StepState", "Submitted", "Sweep", "TaskHandle",
+    "TaskState", "Transient", "Unknown", "UnverifiedWebhook", "Violation", "Webhook", "Workflow",
+    "aacknowledge", "aamend", "acknowledge", "acomplete", "action", "amend", "aprogress",
+    "arequest_resubmit", "arequest_undo", "astatus_messages", "asubmit", "asubmit_many", "authenticate",
+    "complete", "done", "ensure_application", "field", "first", "format_money", "give", "is_busy",
+    "is_unavailable", "keep_tasks", "key", "loaded", "not_", "passed", "progress", "receive_status",
+    "register", "register_audit", "register_duty", "register_external_view", "register_scope",
+    "request_resubmit", "request_undo", "result", "schedule", "status_messages", "submit", "submit_many",
     "unschedule",
 ]  # fmt: skip
 
@@ -121,7 +125,7 @@ def receive_status(application: str, receiver: Callable[[Sequence[Status]], None
 
     >>> kinds = []
     >>> receive_status("hotel", lambda messages: kinds.extend(status.kind.value for status in messages))
-    >>> submit("greet", reference="42", data={"name": "Ada"}, reply_to="hotel")
+    >>> task = submit("greet", reference="42", data={"name": "Ada"}, reply_to="hotel")
     >>> run.go()
     >>> kinds
     ['received', 'completed']
@@ -179,7 +183,7 @@ def register_scope(name: str, meaning: str) -> None:
 def status_messages(application: str, *, limit: int, after: int = 0) -> list[dict[str, Any]]:
     """Return the oldest status messages to an application beyond the id `after`, as JSON, until acknowledged.
 
-    >>> submit("greet", reference="42", data={"name": "Ada"}, reply_to="hotel")
+    >>> task = submit("greet", reference="42", data={"name": "Ada"}, reply_to="hotel")
     >>> run.go()
     >>> [message["kind"] for message in status_messages("hotel", limit=100)]
     ['received', 'completed']
@@ -190,7 +194,7 @@ def status_messages(application: str, *, limit: int, after: int = 0) -> list[dic
 def acknowledge(application: str, ids: Sequence[int]) -> int:
     """Remove status messages that an application has dealt with; return how many there still were.
 
-    >>> submit("greet", reference="42", data={"name": "Ada"}, reply_to="hotel")
+    >>> task = submit("greet", reference="42", data={"name": "Ada"}, reply_to="hotel")
     >>> run.go()
     >>> acknowledge("hotel", [message["id"] for message in status_messages("hotel", limit=100)])
     2
@@ -206,16 +210,21 @@ def submit(
     reply_to: str = "",
     priority: int = 0,
     fairness_key: str = "",
-) -> None:
-    """Post a task, durably, and ring for the submission process.
+    about: TaskHandle | None = None,
+) -> TaskHandle:
+    """Post a task, durably, and ring for the submission process; return its handle.
 
     `reference` is your own id for it (at most 100 characters): one task per workflow and reference, however
     often it is posted. Inside a transaction the task is posted when that commits. Redis need not be there: a
     supervisor rings again. Within a priority, tasks of different `fairness_key`s (at most 100 characters; by
-    default the application's name) take turns: much of one does not delay a little of another. Raises
-    `NotRegistered`, `Unresolved` (both `LookupError`) or `ValueError` for what can be no task: see `post`.
+    default the application's name) take turns: much of one does not delay a little of another. `about` is the
+    task that this one follows up, as a return follows an order: pages show each with the other. Raises
+    `NotRegistered`, `Unresolved` (both `LookupError`) or `ValueError`, as `submit_many` does.
 
-    >>> submit("greet", reference="42", data={"name": "Ada"}, priority=5)
+    >>> task = submit("greet", reference="42", data={"name": "Ada"}, priority=5)
+    >>> run.go()
+    >>> task.progress().state.value
+    'processed'
     """
     task = Posting(
         workflow=workflow,
@@ -224,8 +233,9 @@ def submit(
         reply_to=reply_to,
         priority=priority,
         fairness_key=fairness_key,
+        about=about,
     )
-    post([task])
+    return submit_many([task])[0]
 
 
 def schedule(name: str, *, workflow: str, **values: Any) -> None:
@@ -254,3 +264,15 @@ def unschedule(name: str) -> bool:
     False
     """
     return schedule_rows.remove(name)
+
+
+# For asynchronous views: each is a transaction of its own, as Django has no asynchronous ones.
+asubmit = asynchronous(submit)
+asubmit_many = asynchronous(submit_many)
+aprogress = asynchronous(progress)
+arequest_undo = asynchronous(request_undo)
+arequest_resubmit = asynchronous(request_resubmit)
+aamend = asynchronous(amend)
+acomplete = asynchronous(complete)
+astatus_messages = asynchronous(status_messages)
+aacknowledge = asynchronous(acknowledge)

@@ -232,4 +232,6 @@ def _as_task(submission: Submission, task: UUID | None) -> NewTask:
         reply_to=submission.reply_to,
         priority=submission.priority,
         fairness_key=submission.fairness_key,
+        about_workflow=submission.about_workflow,
+        about_reference=submission.about_reference,
     )

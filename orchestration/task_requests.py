@@ -18,25 +18,20 @@ from django.db.models import BooleanField, Exists, Max, OuterRef, QuerySet
 from django.db.models.expressions import RawSQL
 
 from . import conf, registry
-from .agents import payload_schemas
 from .alerting.failures import fail
 from .applications import status_messages
 from .database import batches, prepared, sql
 from .database.lane import Problem
 from .database.sql import MANY, compiled
-from .decisions.amendment import Amendment
+from .decisions.input_change import TakenBy
 from .decisions.progress import Refusal
 from .messaging import queues
-from .models import StatusMessage, Step, Submission, Task, TaskRequest
+from .models import StatusMessage, Submission, Task, TaskRequest
 from .models.inbox import SUBMISSIONS
 from .models.request import REQUESTS, RequestedAct, waits_for_person
-from .states import Direction, Outcome
+from .requested_acts import Answer, carry_out
 from .transitions import external_ids
-from .transitions.reported import report
-from .transitions.resubmit import resubmit
-from .transitions.undo import undo
-from .transitions.waits import Report
-from .workflows.workflow import Accepted, AskedChange, Refused, Workflow
+from .workflows.workflow import Accepted, Workflow
 
 # As many tries have found no worker with the workflow, for some two minutes, when it counts as gone and not
 # as one that a deploy has not brought yet: then there is no code of the application to call.
@@ -60,7 +55,6 @@ UPDATE orchestration_taskrequest q SET done_at = clock_timestamp(), refusal = r.
     reason = ''
 FROM unnest(%(ids)s::bigint[], %(refusals)s::text[]) AS r (id, refusal) WHERE q.id = r.id
 """
-Refusals = dict[int, Refusal | None]  # by the requests' ids
 
 
 class Taken(NamedTuple):
@@ -122,8 +116,8 @@ def _deal(ids: Sequence[int]) -> int:
     tasks = _lock_tasks(requests)
     requests = [request for request in requests if request.id in tasks]
     last = StatusMessage.objects.aggregate(last=Max("id", default=0))["last"]
-    refusals = _carry_out(requests, tasks, workflows)
-    _notify(requests, tasks, workflows, refusals, last)
+    answers = carry_out(requests, tasks, workflows)
+    _notify(requests, tasks, workflows, answers, last)
     return len(unnamed) + len(requests)
 
 
@@ -145,11 +139,11 @@ def _notify(
     requests: Sequence[TaskRequest],
     tasks: Mapping[int, UUID | None],
     workflows: Mapping[int, Workflow | None],
-    refusals: Refusals,
+    answers: Mapping[int, Answer],
     last: int,
 ) -> None:
     """Write what became of requests, for their applications too, whose messages have ids after `last`."""
-    accepted = [request for request in requests if refusals[request.id] is None]
+    accepted = [request for request in requests if answers[request.id] is None]
     names = {
         "requests": [str(request.request) for request in accepted],
         "tasks": [str(tasks[request.id]) for request in accepted],
@@ -161,12 +155,15 @@ def _notify(
     for of_same in of_workflow.values():
         if workflow := workflows[of_same[0].id]:
             workflow.accepted([_as_accepted(request) for request in of_same])
+    refusals: dict[int, str] = {}
     for request in requests:
-        if refusal := refusals[request.id]:
-            status_messages.write_refusal(request, tasks[request.id], refusal)
-    names_of = [refusals[request.id] for request in requests]
-    refused = [refusal.name if refusal else "" for refusal in names_of]
-    sql.run(DONE, {"ids": [request.id for request in requests], "refusals": refused})
+        answer = answers[request.id]
+        refusal = Refusal.TAKEN if isinstance(answer, TakenBy) else answer
+        if refusal:
+            more = {"steps": list(answer.steps)} if isinstance(answer, TakenBy) else {}
+            status_messages.write_refusal(request, tasks[request.id], refusal, **more)
+        refusals[request.id] = refusal.name if refusal else ""
+    sql.run(DONE, {"ids": list(refusals), "refusals": list(refusals.values())})
     receivers = {request.reply_to for request in requests}
     receivers |= {status_messages.owner_of(request) for request in requests}
     received = map(status_messages.queue_of, receivers & registry.receivers.keys())
@@ -180,35 +177,6 @@ def _workflow(request: TaskRequest) -> Workflow | None:
     return registry.get(registry.workflows, "workflow", request.workflow)
 
 
-def _carry_out(
-    requests: Sequence[TaskRequest],
-    tasks: Mapping[int, UUID | None],
-    workflows: Mapping[int, Workflow | None],
-) -> Refusals:
-    """Do what is asked for; return why not. Without its workflow a task is undone by what its steps have."""
-    refusals: Refusals = {}
-    reports: list[tuple[TaskRequest, UUID, Report]] = []
-    for request in requests:
-        task, what = tasks[request.id], RequestedAct(request.what)
-        if task is None:
-            refusals[request.id] = Refusal.NO_SUCH_TASK
-        elif what is RequestedAct.UNDO:
-            refusals[request.id] = undo(task, actor=request.actor, reason=request.because)
-        elif what is RequestedAct.COMPLETE:
-            if (how := _report(request)) is None:
-                refusals[request.id] = Refusal.INVALID
-            else:
-                reports.append((request, task, how))
-        elif workflows[request.id]:
-            refusals[request.id] = _resubmit(request, task)
-        else:
-            refusals[request.id] = Refusal.NO_SUCH_WORKFLOW
-    ended = report([(task, request.step, how) for request, task, how in reports])
-    return refusals | {
-        request.id: refusal for (request, *_), refusal in zip(reports, ended, strict=True)
-    }
-
-
 def _as_accepted(request: TaskRequest) -> Accepted:
     return Accepted(
         reference=request.reference,
@@ -216,61 +184,8 @@ def _as_accepted(request: TaskRequest) -> Accepted:
         what=request.what,
         step=request.step,
         note=request.note,
+        data=request.amendment.get("data", {}),
     )
-
-
-def _report(request: TaskRequest) -> Report | None:
-    """Return how a step ends by a request; None if that cannot be."""
-    try:
-        how = Report(id=str(request.request), actor=request.actor, **request.amendment)
-    except (TypeError, ValueError):  # it was posted by SQL
-        return None
-    try:
-        if how.outcome == Outcome.DONE:
-            payload_schemas.check_report(request.workflow, request.step, how.result)
-    except payload_schemas.Invalid:
-        return None
-    return how
-
-
-def _resubmit(request: TaskRequest, task: UUID) -> Refusal | None:
-    step = Step.objects.filter(task=task, name=request.step, direction=Direction.DO).first()
-    if step is None:
-        return Refusal.NO_SUCH_STEP
-    try:
-        amendment = Amendment(**request.amendment)
-    except (TypeError, ValueError):  # it was posted by SQL
-        return Refusal.INVALID
-    _permit(request, step, amendment)
-    try:
-        return resubmit(
-            step.id,
-            attempt=request.attempt,
-            actor=request.actor,
-            reason=request.because,
-            amendment=amendment,
-        )
-    except (payload_schemas.Invalid, Refused):  # by a schema, or by the task's own form
-        return Refusal.INVALID
-
-
-def _permit(request: TaskRequest, step: Step, amendment: Amendment) -> None:
-    """Raise `Refused` if a request changes what is guarded, and its workflow does not permit that."""
-    if not (amendment.request or amendment.data):
-        return
-    workflow = registry.get(registry.workflows, "workflow", request.workflow)
-    changed = payload_schemas.changed_guarded(step, {**step.request, **amendment.request})
-    if changed or payload_schemas.guards(workflow.steps, amendment.data):
-        workflow.permit(
-            AskedChange(
-                reference=request.reference,
-                step=request.step,
-                request=amendment.request,
-                data=amendment.data,
-                task_data=step.task.data,
-                note=request.note,
-            )
-        )
 
 
 def _fail(number: int, error: Exception) -> None:

@@ -47,7 +47,7 @@ class Engine:
 
     def submit(self, references: Sequence[str]) -> None:
         """Post all tasks in one statement."""
-        api.post(
+        api.submit_many(
             [
                 api.Posting(workflow=workflow, reference=reference, data={"order": reference})
                 for workflow, reference in zip(self.workflows, references, strict=False)

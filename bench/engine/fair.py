@@ -27,7 +27,9 @@ def load(tasks: int) -> dict[str, float]:
     """
     began = time.monotonic()
     for start in range(0, tasks, BATCH):
-        api.post([_posting("bulk", number) for number in range(start, min(tasks, start + BATCH))])
+        api.submit_many(
+            [_posting("bulk", number) for number in range(start, min(tasks, start + BATCH))]
+        )
     figures = {"posted": time.monotonic() - began}
     figures["inbox"] = _few("inbox")
     wait_for(lambda: not Submission.objects.exists(), "the inbox is empty", PATIENCE)
@@ -44,7 +46,7 @@ def load(tasks: int) -> dict[str, float]:
 def _few(key: str) -> float:
     """Submit ten tasks of a key; return the seconds until all have ended."""
     began = time.monotonic()
-    api.post([_posting(key, number) for number in range(FEW)])
+    api.submit_many([_posting(key, number) for number in range(FEW)])
     ended = Task.objects.filter(
         reference__in=[f"{key}-{number}" for number in range(FEW)], state="processed"
     )

@@ -16,7 +16,7 @@ PATIENCE = 300.0  # seconds
 def accept(tasks: int) -> None:
     """Submit tasks, and wait until the service has accepted all of them."""
     known = Wait.objects.count()
-    api.post(
+    api.submit_many(
         [
             api.Posting(
                 workflow="confirmed", reference=f"awaited-{n}", data={"order": f"awaited-{n}"}

@@ -84,6 +84,12 @@ def check(step: RequestedStep, request: Mapping[str, Any]) -> None:
     _validate(accepted(step), request, "the input")
 
 
+def check_declared(step: RequestedStep, request: Mapping[str, Any]) -> None:
+    """Raise `Invalid` unless `request` matches the schema of the step's action, if it has one."""
+    if _declared(step.agent, step.action, "accepts"):
+        check(step, request)
+
+
 def check_result(
     agent: str, action: str, result: Mapping[str, Any], *, computed: Computed | None = None
 ) -> None:

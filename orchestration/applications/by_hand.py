@@ -12,7 +12,8 @@ from ..database import sql
 from ..models import Event, Task
 from ..models.history import EventKind
 from ..workflows.workflow import Workflow
-from .submissions import Posting, post
+from .submissions import Posting, submit_many
+from .task_handle import TaskHandle
 
 REFERENCE = re.compile(r"(hand|again|[\w.-]+/now)-[0-9a-f]{32}")
 LOCK = "SELECT pg_advisory_xact_lock(hashtextextended(%(reference)s, 0))"  # of one form, sent twice
@@ -46,7 +47,7 @@ def start(
 ) -> bool:
     """Submit a task; return whether this did it, and not an earlier call with the same reference.
 
-    `again` is the task whose input it has: its history names the new one. Raises what `post` raises.
+    `again` is the task whose input it has: its history names the new one. Raises what `submit_many` raises.
     """
     posting = Posting(
         workflow=workflow,
@@ -54,6 +55,7 @@ def start(
         data=dict(data),
         priority=again.priority if again else 0,
         fairness_key=again.fairness_key if again else "",
+        about=_about(again) if again else None,
     )
     return start_posting(posting, actor=actor, reason=reason, again=again)
 
@@ -68,7 +70,7 @@ def start_posting(posting: Posting, *, actor: str, reason: str, again: Task | No
     sql.run(LOCK, {"reference": reference})
     if started(workflow, reference):
         return False
-    post([posting])
+    submit_many([posting])
     Event.objects.create(
         task=again,
         kind=EventKind.STARTED,
@@ -83,8 +85,15 @@ def start_posting(posting: Posting, *, actor: str, reason: str, again: Task | No
     return True
 
 
+def _about(again: Task) -> TaskHandle | None:
+    """Return what the task whose input is taken is about, if that can be followed up still."""
+    if again.about_workflow not in registry.workflows:
+        return None
+    return TaskHandle(again.about_workflow, again.about_reference)
+
+
 def started(workflow: str, reference: str) -> Event | None:
-    """Return who started a task by hand, when and why, if anybody did (along event_of_people)."""
+    """Return who started a task by hand, when and why, if anybody did (along event_by_people)."""
     if not REFERENCE.fullmatch(reference):
         return None
     acts = Event.objects.filter(

@@ -77,7 +77,7 @@ def request_undo(
     worker has known the workflow for some two minutes; without such a task, `NotRegistered` is raised.
 
     >>> from uuid import uuid4
-    >>> submit("greet", reference="42", data={"name": "Ada"})
+    >>> task = submit("greet", reference="42", data={"name": "Ada"})
     >>> request_undo("greet", "42", actor="Ada", reason="I am away", id=uuid4())
     >>> run.go()
     >>> progress("greet", "42").state.value
@@ -136,6 +136,47 @@ def request_resubmit(  # noqa: PLR0913 - what it is about, who wants it, and wha
     )
 
 
+def amend(  # noqa: PLR0913 - what it is about, who wants it, and what changes
+    workflow: str,
+    reference: str,
+    *,
+    data: Mapping[str, Any],
+    actor: str,
+    reason: str,
+    id: UUID,  # noqa: A002 - what it is to the application
+    note: dict[str, Any] | None = None,
+    reply_to: str = "",
+) -> None:
+    """Ask for fields of a running task's input to be replaced, for its steps that have not been sent.
+
+    `data` has the new values by name; other fields stay. It is posted as `request_undo` is, and guarded
+    fields change only as the workflow's `permit` allows. A request that was built and not sent yet is built
+    again. The workflow's `accepted` is called in the same transaction, and the message `amended` has the
+    `fields` that changed. If a step has used a former value, nothing changes: `reply_to` gets a message
+    `refused` with TAKEN and the names of these `steps`; ENDED, UNDOING and INVALID are other refusals.
+
+    >>> from uuid import uuid4
+    >>> task = submit("greet", reference="42", data={"name": "Ada"})
+    >>> amend("greet", "42", data={"name": "Eva"}, actor="Ada", reason="a typo", id=uuid4())
+    >>> run.go()
+    >>> [call.payload["to"] for call in run.calls("greeter.greet")]
+    ['Eva', 'Eva']
+    """
+    post(
+        TaskRequest(
+            request=id,
+            workflow=workflow,
+            reference=reference,
+            what=RequestedAct.AMEND,
+            amendment={"data": dict(data)},
+            note=note,
+            actor=actor,
+            because=reason,
+            reply_to=reply_to,
+        )
+    )
+
+
 def complete(  # noqa: PLR0913 - what it is about, who says so, and how it ended
     workflow: str = "",
     reference: str = "",
@@ -165,7 +206,7 @@ def complete(  # noqa: PLR0913 - what it is about, who says so, and how it ended
     >>> from uuid import uuid4
     >>> goods = Step(name="goods", signal="goods_arrived", ends_within=86_400)
     >>> register(Workflow(name="pickup", steps=[goods]))
-    >>> submit("pickup", reference="42", data={})
+    >>> task = submit("pickup", reference="42", data={})
     >>> complete("pickup", "42", "goods_arrived", result={"boxes": 2}, actor="the gate", id=uuid4())
     >>> run.go()
     >>> progress("pickup", "42").steps[0].result

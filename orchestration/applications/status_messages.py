@@ -78,13 +78,13 @@ def owner_of(request: TaskRequest) -> str:
     return about.values_list("owner_application", flat=True).first() or ""
 
 
-def write_refusal(request: TaskRequest, task: UUID | None, refusal: Refusal) -> None:
-    """Write the refusal of a request about a locked task to the application that made it.
+def write_refusal(request: TaskRequest, task: UUID | None, refusal: Refusal, **more: Any) -> None:
+    """Write the refusal of a request about a locked task to the application that made it, with `more` detail.
 
     The task's owner has it in order with its other messages; for another the number is 0.
     """
     owner_application = owner_of(request)
-    detail = {"request": str(request.request), "refusal": refusal.name}
+    detail = {"request": str(request.request), "refusal": refusal.name, **more}
     asked = request.reply_to or owner_application
     if task is not None and asked == owner_application != "":
         news = StatusUpdate(task=task, kind=StatusKind.REFUSED, detail=detail)

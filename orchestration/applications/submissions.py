@@ -15,12 +15,14 @@ from ..decisions.fairness import PRIORITIES, check_key
 from ..messaging import queues
 from ..tracing import spans, switch, web
 from . import tokens
+from .task_handle import TaskHandle
 
 # A database function, which gives each its turn: an application's role may call it, and has no rights on
 # the engine's tables (`database_rights`).
 POST = """
 SELECT FROM orchestration_submit(%(workflow)s::text[], %(reference)s::text[], %(data)s::jsonb[],
-    %(reply_to)s::text[], %(owner_application)s::text[], %(priority)s::smallint[], %(fairness_key)s::text[])
+    %(reply_to)s::text[], %(owner_application)s::text[], %(priority)s::smallint[], %(fairness_key)s::text[],
+    %(about_workflow)s::text[], %(about_reference)s::text[])
 """
 LONGEST_REFERENCE = 100  # characters
 
@@ -32,7 +34,8 @@ class Posting:
     `reference` is your own id for it (at most 100 characters): one task per workflow and reference,
     however often it is posted. `reply_to` is the application that receives its status messages.
     A higher priority goes first. Within one, tasks of different fairness keys take turns; without a
-    `fairness_key` it is the application's name.
+    `fairness_key` it is the application's name. `about` is the task that it follows up, such as the order
+    of a return.
 
     >>> Posting(workflow="greet", reference="42", data={"name": "Ada"}, reply_to="hotel").key
     'hotel'
@@ -44,6 +47,7 @@ class Posting:
     reply_to: str = ""
     priority: int = 0
     fairness_key: str = ""
+    about: TaskHandle | None = None
 
     @property
     def key(self) -> str:
@@ -51,16 +55,22 @@ class Posting:
         return self.fairness_key or self.reply_to
 
 
-def post(postings: Sequence[Posting]) -> None:
-    """Post tasks, durably, in one statement, and ring once for the submission process.
+def submit_many(postings: Sequence[Posting]) -> list[TaskHandle]:
+    """Post tasks, durably, in one statement, and ring once for the submission process; return their handles.
 
     Inside a transaction they are posted when that commits. Redis may be unavailable: a supervisor
-    rings again. Raises, before anything is written: `NotRegistered` for an unknown workflow or
-    `reply_to`; `Unresolved` for data without all the fields that the workflow takes; `ValueError`
-    for a reference, priority, fairness key or data that cannot be kept, or that no task can have.
+    rings again. Raises, before anything is written: `NotRegistered` for an unknown workflow, also of
+    `about`, or `reply_to`; `Unresolved` for data without all the fields that the workflow takes; `ValueError`
+    for a reference, priority, fairness key or data that cannot be kept, or that no task can have, and for a
+    task about itself.
 
     >>> names = {"42": "Ada", "43": "Grace"}
-    >>> post([Posting(workflow="greet", reference=id, data={"name": names[id]}) for id in names])
+    >>> tasks = submit_many(
+    ...     [Posting(workflow="greet", reference=id, data={"name": names[id]}) for id in names]
+    ... )
+    >>> run.go()
+    >>> [task.progress().state.value for task in tasks]
+    ['processed', 'processed']
     """
     began = clock.now() if switch.ON else 0.0
     data = [written(posting) for posting in postings]
@@ -79,6 +89,8 @@ def post(postings: Sequence[Posting]) -> None:
             ],
             "priority": [posting.priority for posting in postings],
             "fairness_key": [posting.key for posting in postings],
+            "about_workflow": [posting.about and posting.about.workflow for posting in postings],
+            "about_reference": [posting.about and posting.about.reference for posting in postings],
         },
     )
     transaction.on_commit(partial(crash_points.reached, "web.after_commit_before_ring"))
@@ -89,19 +101,15 @@ def post(postings: Sequence[Posting]) -> None:
         ]
         web.post(named, began)
     queues.ring_after_commit(queues.SUBMISSION)
+    return [TaskHandle(posting.workflow, posting.reference) for posting in postings]
 
 
 def written(posting: Posting) -> str:
-    """Return a posting's data as JSON; raise what `post` names."""
+    """Return a posting's data as JSON; raise what `submit_many` names."""
     workflow = registry.get(registry.workflows, "workflow", posting.workflow)
-    if not isinstance(posting.reference, str):
-        raise TypeError(
-            f"the reference {posting.reference!r} is not a text: write str({posting.reference!r})"
-        )
-    if not 0 < len(posting.reference) <= LONGEST_REFERENCE or not posting.reference.isprintable():
-        raise ValueError(
-            f"the reference {posting.reference!r} has not 1 to {LONGEST_REFERENCE} printable characters"
-        )
+    _check_reference(posting.reference)
+    if posting.about is not None:
+        _check_about(posting, posting.about)
     if posting.priority not in PRIORITIES:
         raise ValueError(
             f"the priority {posting.priority!r} is not between {PRIORITIES[0]} and {PRIORITIES[-1]}"
@@ -111,3 +119,22 @@ def written(posting: Posting) -> str:
         raise payload_schemas.Invalid("the data is not a JSON object")
     workflow.require(posting.data)
     return payload_schemas.written(posting.data)
+
+
+def _check_reference(reference: object) -> None:
+    if not isinstance(reference, str):
+        raise TypeError(f"the reference {reference!r} is not a text: write str({reference!r})")
+    if not 0 < len(reference) <= LONGEST_REFERENCE or not reference.isprintable():
+        raise ValueError(
+            f"the reference {reference!r} has not 1 to {LONGEST_REFERENCE} printable characters"
+        )
+
+
+def _check_about(posting: Posting, about: object) -> None:
+    """Raise what `submit_many` names for what no task can be about; that task need not exist."""
+    if not isinstance(about, TaskHandle):
+        raise TypeError(f"about is {about!r}: write TaskHandle(workflow, reference)")
+    registry.get(registry.workflows, "workflow", about.workflow)
+    _check_reference(about.reference)
+    if about == TaskHandle(posting.workflow, posting.reference):
+        raise ValueError(f"{about.workflow} {about.reference} cannot be about itself")

@@ -62,7 +62,7 @@ class SetAsideReason(Enum):
 class StepProgress:
     """The progress of one step; an undo step has the name of the step that it undoes.
 
-    >>> submit("greet", reference="42", data={"name": "Ada"})
+    >>> task = submit("greet", reference="42", data={"name": "Ada"})
     >>> run.go()
     >>> [(step.name, step.state.value) for step in progress("greet", "42").steps]
     [('hello', 'processed'), ('again', 'processed')]
@@ -90,7 +90,7 @@ class Progress:
     `undoable`: a request for an undo would be accepted now. `data` is the task's input. A field that
     changes while a task runs must be part of `FINGERPRINT` too.
 
-    >>> submit("greet", reference="42", data={"name": "Ada"})
+    >>> task = submit("greet", reference="42", data={"name": "Ada"})
     >>> run.go()
     >>> Progress.from_json(progress("greet", "42").as_json()).undoable  # as stored in a row of yours
     True
@@ -128,7 +128,7 @@ class Snapshot:
 def progress(workflow: str, reference: str) -> Progress | None:
     """Return the progress of a task, or None before it is created (one statement).
 
-    >>> submit("greet", reference="42", data={"name": "Ada"})
+    >>> task = submit("greet", reference="42", data={"name": "Ada"})
     >>> progress("greet", "42")
     >>> run.go()
     >>> progress("greet", "42").state.value

@@ -5,6 +5,7 @@ from django.urls import URLPattern, URLResolver, path
 from .views import (
     agents,
     alerts,
+    amend,
     audit_log,
     dead_letters,
     decisions,
@@ -56,6 +57,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("tasks/<uuid:task_id>/again/", start.again, name="again"),
     path("tasks/<uuid:task_id>/undo/", undo.undo, name="undo"),
     path("tasks/<uuid:task_id>/priority/", priority.priority, name="priority"),
+    path("tasks/<uuid:task_id>/input/", amend.amend, name="amend"),
     path("steps/<int:step_id>/resubmit/", resubmit.resubmit, name="resubmit"),
     path("steps/<int:step_id>/row/", step_rows.row, name="row"),
     path("steps/<int:step_id>/change/", resubmit.change, name="change"),

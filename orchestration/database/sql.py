@@ -92,7 +92,7 @@ def is_unavailable(error: BaseException) -> bool:
 
     >>> from django.db import DatabaseError
     >>> try:
-    ...     submit("greet", reference="42", data={"name": "Ada"})
+    ...     task = submit("greet", reference="42", data={"name": "Ada"})
     ... except DatabaseError as error:
     ...     if not is_unavailable(error):
     ...         raise  # else answer 503

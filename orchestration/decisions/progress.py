@@ -49,6 +49,8 @@ class Refusal(Enum):
     NOT_HELD = "it is not on hold"
     CHANGED = "it has changed since it was seen"
     ENDED = "it has ended"
+    UNDOING = "the task is being undone"
+    TAKEN = "a step has used a value that was to change"
     REPORTED = "its result has been reported"
     UNKNOWN_ID = "no step has been accepted under this id"
     NOTHING_TO_DO = "no item of the selection is eligible"

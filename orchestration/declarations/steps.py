@@ -7,6 +7,7 @@ from typing import Any
 from ..agents.base import Agent
 from ..registry import suggest
 from ..states import LOCAL
+from ..workflows.named import written
 from ..workflows.step import UNDECLARED, Step
 from . import conditions, first_values, templates, waits
 from .problem import Problem, shown
@@ -47,19 +48,19 @@ def malformed(step: Any) -> Iterable[Problem]:
 
 
 def _not_names(step: Any) -> Iterable[Problem]:
-    """Yield the names of an agent or an action that are not texts."""
-    agent = step.agent
+    """Yield what is neither an agent nor an action, nor the name of one."""
+    agent = written(step, "agent")
     if isinstance(agent, type) and issubclass(agent, Agent):
-        name = getattr(agent, "name", "…")
-        yield Problem("E002", f"agent is {shown(agent)}, not its name", f"Write agent={name!r}.")
+        if not isinstance(step.agent, str):
+            text = f"agent is {shown(agent)}, which has no name"
+            yield Problem("E002", text, 'Give the class a name: `name = "…"`.')
     elif not isinstance(agent, str):
-        yield Problem("E002", f"agent is {shown(agent)}, not the name of an agent")
+        yield Problem("E002", f"agent is {shown(agent)}, not an agent or the name of one")
     for field in ("action", "undo"):
-        value = getattr(step, field)
-        if not isinstance(value, str | None):
-            name = getattr(value, "__name__", "…")
-            hint = f"Write {field}={name!r}." if callable(value) else ""
-            yield Problem("E003", f"{field} is {shown(value)}, not the name of an action", hint)
+        value = written(step, field)
+        if not (isinstance(value, str | None) or inspect.isfunction(value)):
+            text = f"{field} is {shown(value)}, not an action or the name of one"
+            yield Problem("E003", text, "Write the method as its class has it: Agent.action.")
     if not isinstance(step.irreversible, str):
         yield Problem("E005", f"irreversible is {shown(step.irreversible)}: it says why, in words")
 
@@ -97,16 +98,31 @@ def calls(step: Step, agents: Mapping[str, type[Agent]]) -> Iterable[Problem]:
     agent = agents.get(step.agent)
     if agent is None:
         yield _no_agent(step.agent, agents)
+    elif (kind := written(step, "agent")) not in (step.agent, agent):
+        text = f"names {shown(kind)}, and {shown(agent)} is registered as the agent {step.agent!r}"
+        yield Problem(
+            "E002", text, "Register the class that the step names, or give it another name."
+        )
     else:
-        for name, field in ((step.action, "request"), (step.undo, "undo_request")):
-            if name in {None, UNDECLARED}:
-                continue
-            if act := agent.actions().get(str(name)):
-                for problem in templates.unlike(getattr(step, field), act.accepts):
-                    yield problem._replace(text=f"sends {name!r} {problem.text}")
-            else:
-                yield _no_action(agent, str(name))
+        for field, request in (("action", step.request), ("undo", step.undo_request)):
+            yield from _call(agent, written(step, field), getattr(step, field), request)
     yield from _undo(step)
+
+
+def _call(agent: type[Agent], method: Any, name: str | None, request: Any) -> Iterable[Problem]:
+    """Yield what is wrong with one action that a step names, or its request."""
+    if name in {None, UNDECLARED}:
+        return
+    if inspect.isfunction(method) and getattr(agent, str(name), None) is not method:
+        text = f"names {method.__qualname__}, which is not a method of {agent.__name__}"
+        yield Problem(
+            "E003", text, f"Write the method as {agent.__name__} has it, or another agent."
+        )
+    elif act := agent.actions().get(str(name)):
+        for problem in templates.unlike(request, act.accepts):
+            yield problem._replace(text=f"sends {name!r} {problem.text}")
+    else:
+        yield _no_action(agent, str(name))
 
 
 def policy(step: Step, agents: Mapping[str, type[Agent]]) -> Iterable[Problem]:

@@ -41,7 +41,7 @@ class WorkflowBackend(BaseTaskBackend):
         kwargs: Any,
     ) -> TaskResult[T]:
         """Submit a call, in the caller's transaction if there is one."""
-        from ..applications.submissions import Posting, post
+        from ..applications.submissions import Posting, submit_many
 
         self.validate_task(task)
         result: TaskResult[T] = TaskResult(
@@ -71,7 +71,7 @@ class WorkflowBackend(BaseTaskBackend):
                 "run_after": after and timezone.localtime(after).isoformat(),
             },
         )
-        post([posting])
+        submit_many([posting])
         task_enqueued.send(type(self), task_result=result)
         return result
 

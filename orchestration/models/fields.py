@@ -88,6 +88,22 @@ class Prioritized(models.Model):
         abstract = True
 
 
+class FollowingUp(models.Model):
+    """What is about another task, which it names; nearly all name none."""
+
+    about_workflow = models.CharField(max_length=60, blank=True, default="", db_default="")
+    about_reference = models.CharField(
+        max_length=100,
+        blank=True,
+        default="",
+        db_default="",
+        help_text="Of the task that it is about; that need not exist.",
+    )
+
+    class Meta:
+        abstract = True
+
+
 def one_of(name: str, states: type[models.TextChoices], constraint: str) -> models.CheckConstraint:
     """Return the constraint that `name` holds one of `states`."""
     return models.CheckConstraint(

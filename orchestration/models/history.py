@@ -109,6 +109,7 @@ class EventKind(models.TextChoices):
     RETRIED = "retried", "Dead letter retried"
     CLOSED = "closed", "Dead letter or alert closed"
     STARTED = "started", "Started by hand"
+    AMENDED = "amended", "Input changed"
 
 
 # what people do to tasks; the rest happens by itself
@@ -127,6 +128,7 @@ ACTS = (
     EventKind.RETRIED,
     EventKind.CLOSED,
     EventKind.STARTED,
+    EventKind.AMENDED,
 )
 
 
@@ -170,7 +172,7 @@ class Event(models.Model):
             # what people did last: few among the many that retries and errors leave
             models.Index(
                 fields=["-at"],
-                name="event_of_people",
+                name="event_by_people",
                 condition=Q(kind__in=ACTS),
             ),
         ]

@@ -7,7 +7,7 @@ from django.db import models
 
 from .. import conf
 from ..database.lane import Lane, Problem
-from .fields import DatabaseNow, Prioritized, StoredJSON, state_field
+from .fields import DatabaseNow, FollowingUp, Prioritized, StoredJSON, state_field
 from .task import Task
 
 # What all messages from applications have in common.
@@ -85,7 +85,7 @@ class InboxMessage(models.Model):
         abstract = True
 
 
-class Submission(Prioritized, InboxMessage):
+class Submission(Prioritized, FollowingUp, InboxMessage):
     """A message that describes one task; gone once it is a task."""
 
     data = StoredJSON()
@@ -166,6 +166,7 @@ class StatusKind(models.TextChoices):
     UNDONE = "undone", "Undone: no effect is left"
     REFUSED = "refused", "A request about it was refused"
     REMINDER = "reminder", "A result is awaited still"
+    AMENDED = "amended", "The input was changed"
     SET_ASIDE = "set_aside", "Not accepted: waiting for an operator"
     CLOSED = "closed", "Not taken: an operator decided so"
 

@@ -44,6 +44,7 @@ class RequestedAct(models.TextChoices):
     UNDO = "undo", "Undo the task"
     RESUBMIT = "resubmit", "Retry a failed step"
     COMPLETE = "complete", "Report the result of a step that awaits it"
+    AMEND = "amend", "Change the input for steps to come"
 
 
 class TaskRequest(InboxMessage):

@@ -7,10 +7,18 @@ from django.db.models import Q
 
 from ..payloads.limits import LONGEST_CONTACT, LONGEST_CURRENCY, LONGEST_LABEL
 from ..states import LIVE_TASK_STATES, TaskState
-from .fields import DatabaseNow, Prioritized, StoredJSON, one_of, state_field, time_ordered_id
+from .fields import (
+    DatabaseNow,
+    FollowingUp,
+    Prioritized,
+    StoredJSON,
+    one_of,
+    state_field,
+    time_ordered_id,
+)
 
 
-class Task(Prioritized):
+class Task(Prioritized, FollowingUp):
     """One unit of work from an application: here, the processing of one order."""
 
     id = models.UUIDField(primary_key=True, default=time_ordered_id, editable=False)
@@ -147,6 +155,13 @@ class Task(Prioritized):
                 name="task_by_contact",
                 condition=Q(contact__gt=""),
             ),
+            # the follow-ups of a task, newest first; nearly all tasks are none
+            models.Index(
+                fields=["about_reference", "-id"],
+                opclasses=["varchar_pattern_ops", "uuid_ops"],
+                name="task_by_about",
+                condition=Q(about_reference__gt=""),
+            ),
             # "all above so much", which are few
             models.Index(fields=["value"], name="task_by_value", condition=Q(value__gt=0)),
         ]
@@ -170,6 +185,14 @@ class Task(Prioritized):
     def named(cls, workflow: str, reference: str) -> Self | None:
         """Return the task of a workflow with this reference."""
         return cls.objects.filter(workflow=workflow, reference=reference).first()
+
+    @property
+    def follow_ups(self) -> models.QuerySet[Self]:
+        """The tasks that are about it, newest first (along `task_by_about`)."""
+        rows = type(self).objects.filter(
+            about_reference=self.reference, about_reference__gt="", about_workflow=self.workflow
+        )
+        return rows.order_by("-id")
 
     @property
     def name(self) -> str:

@@ -10,7 +10,7 @@ from django.db.models import Q
 
 from .. import registry
 from ..agents.base import Agent
-from ..applications.submissions import Posting, post
+from ..applications.submissions import Posting, submit_many
 from ..applications.task_status import progress
 from ..cluster.leader_election import NAMES
 from ..messaging.queues import SCHEDULER, SUBMISSION
@@ -40,7 +40,7 @@ def declare() -> None:
 def send() -> str:
     """Post a canary task; return its reference."""
     reference = uuid.uuid4().hex
-    post(
+    submit_many(
         [
             Posting(
                 workflow=WORKFLOW,

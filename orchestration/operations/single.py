@@ -14,6 +14,7 @@ from django.db import transaction
 
 from ..agents import by_hand as agents_by_hand
 from ..agents import payload_schemas
+from ..decisions.input_change import TakenBy
 from ..decisions.progress import Refusal
 from ..messaging import queues
 from ..models import Operation, Step, Task
@@ -22,6 +23,8 @@ from ..people import limits
 from ..people.person import Person
 from ..transitions import resubmit as transitions_resubmit
 from ..transitions import undo as transitions_undo
+from ..transitions.input_changes import change_input
+from ..workflows.workflow import Workflow
 from . import lifecycle, recorded
 from .items import SelectedTasks, preview_figures
 from .lifecycle import PLAIN, Terms
@@ -153,6 +156,25 @@ def undo(
             task.id, actor=actor.name, reason=reason, force=force, planned=planned
         ),
     )  # fmt: skip
+
+
+def amend(
+    task: Task, workflow: Workflow, *, actor: Person, reason: str, data: Mapping[str, Any]
+) -> Refusal | TakenBy | None:
+    """Change fields of a running task's input, if it is still the one that the actor saw.
+
+    Raises ValueError for an input that the task cannot have, and for guarded fields: of these only its
+    application says what a change of a running task means.
+    """
+    if guarded := payload_schemas.guards(workflow.steps, data):
+        raise payload_schemas.Invalid(f"only the application can change {', '.join(guarded)}")
+    with transaction.atomic():
+        answer = change_input(
+            task.id, workflow, data, actor=actor.name, reason=reason, seen=task.data
+        )
+        if answer is None:
+            limits.count(actor, 1, {})
+    return answer
 
 
 def money_of(step: Step) -> dict[str, int]:

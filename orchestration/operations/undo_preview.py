@@ -8,7 +8,9 @@ from ..decisions.progress import RENAMED, StepView
 from ..decisions.readiness import needs_person
 from ..models import Step, Task
 from ..payloads.keys import step_key
-from ..states import Direction, StepState
+from ..states import Direction, StepState, TaskState
+
+MOST = 20  # follow-ups that are named
 
 
 def undo_preview(task_id: UUID) -> dict[str, Any] | None:
@@ -17,10 +19,13 @@ def undo_preview(task_id: UUID) -> dict[str, Any] | None:
     `calls` are in the order of the undo: {step, agent, action, key, after, amount, currency,
     settled_first, by_hand}; amounts are in minor units, and what is in doubt counts as done. What a
     person did by hand and only a person can undo is `by_hand`, in error until then. `net` is the
-    sum by currency that goes back. `stands` names what cannot be undone, and why. `seen` is what
-    `transitions.undo` wants back, to know that nothing has changed since.
+    sum by currency that goes back. `stands` names what cannot be undone, and why. `follow_ups` are tasks
+    about this one, whose effects the undo may repeat, as it refunds what a return refunded: {id, workflow,
+    reference, name, state, value, currency}, at most twenty. `seen` is what `transitions.undo` wants
+    back, to know that nothing has changed since.
     """
-    if not Task.objects.filter(id=task_id).exists():
+    task = Task.objects.filter(id=task_id).defer("data").first()
+    if task is None:
         return None
     columns = [RENAMED.get(name, name) for name in StepView.__struct_fields__ if name != "flow"]
     rows = Step.objects.filter(task=task_id).order_by("id")
@@ -56,4 +61,15 @@ def undo_preview(task_id: UUID) -> dict[str, Any] | None:
         ],
         "seen": signature(undo_plan),
         "stands": [{"step": step.name, "why": step.irreversible} for step in undo_plan.standing],
+        "follow_ups": _follow_ups(task),
     }
+
+
+def _follow_ups(task: Task) -> list[dict[str, Any]]:
+    """Return what names the tasks about one, but for those that were undone."""
+    rows = task.follow_ups.exclude(state=TaskState.UNDONE).defer("data")
+    names = ("workflow", "reference", "name", "state", "value", "currency")
+    return [
+        {"id": str(other.id), **{name: getattr(other, name) for name in names}}
+        for other in rows[:MOST]
+    ]

@@ -15,7 +15,7 @@ from typing import Any
 from django.db import transaction
 
 from .. import conf, registry
-from ..applications.submissions import Posting, post
+from ..applications.submissions import Posting, submit_many
 from ..cluster import crash_points
 from ..cluster.duty import NOW, Duty, Sweep
 from ..database import batches, sql
@@ -194,7 +194,7 @@ def _post(postings: Sequence[Posting]) -> None:
     taken = set(sql.run(TAKEN, values))
     fresh = [posting for posting in postings if (posting.workflow, posting.reference) not in taken]
     if fresh:
-        post(fresh)
+        submit_many(fresh)
         crash_points.reached("schedules.before_commit")
         transaction.on_commit(partial(crash_points.reached, "schedules.after_commit"))
 

@@ -15,7 +15,7 @@ from ..agents.webhook import Reported, Webhook
 from ..applications import status_messages
 from ..applications.hooks import take
 from ..applications.requests import complete
-from ..applications.submissions import Posting, post
+from ..applications.submissions import Posting, submit_many
 from ..cluster import leader_election
 from ..cluster.debounce import Pauses
 from ..cluster.leader_election import HOUSEKEEPER, SUPERVISOR, Leadership
@@ -124,7 +124,9 @@ class Run:
     ) -> TaskView:
         """Post a task as `api.submit` does; the next `go` takes it."""
         reference = reference or uuid4().hex
-        post([Posting(workflow=workflow, reference=reference, data=dict(data or {}), **options)])
+        submit_many(
+            [Posting(workflow=workflow, reference=reference, data=dict(data or {}), **options)]
+        )
         return self.task(workflow, reference)
 
     def task(self, workflow: str, reference: str) -> TaskView:

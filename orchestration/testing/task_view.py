@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..applications import task_status
+from ..applications.task_handle import TaskHandle
 from ..applications.task_status import Progress, StepProgress
 from ..states import Direction, StepState
 from .doubles import Called
@@ -19,6 +20,11 @@ class TaskView:
     workflow: str
     reference: str
     run_calls: Sequence[Called]
+
+    @property
+    def handle(self) -> TaskHandle:
+        """Its handle, as `api.submit` returns it: to act as its application does, or to follow it up."""
+        return TaskHandle(self.workflow, self.reference)
 
     @property
     def state(self) -> str:

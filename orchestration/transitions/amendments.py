@@ -5,6 +5,7 @@ from dataclasses import asdict
 from typing import Any
 
 from .. import registry
+from ..decisions.progress import StepView
 from ..incidents import tallies
 from ..models import Task
 from ..payloads.placeholders import resolve
@@ -13,6 +14,12 @@ from .change import Change
 from .step_update import StepUpdate, require
 
 CHARGED = StepUpdate("charges = r.charges", charges="jsonb")  # of a step to come: what it moves
+
+
+def is_unsent(step: StepView) -> bool:
+    """Return whether what a step moves may still be another amount."""
+    unsent = step.attempt == 0 and step.state in {StepState.PENDING, StepState.AWAITING}
+    return unsent or step.state == StepState.WAITING
 
 
 def amend(change: Change, data: Mapping[str, Any]) -> None:
@@ -30,5 +37,5 @@ def amend(change: Change, data: Mapping[str, Any]) -> None:
         {step.name: step.charges for step in declared.steps if step.charges} if declared else {}
     )
     for step in change.steps.values():
-        if step.state == StepState.WAITING and step.name in charges:
+        if is_unsent(step) and step.name in charges:
             change.move(CHARGED, step, charges=resolve(charges[step.name], change.data, {}))

@@ -32,19 +32,21 @@ ENDED_AT_ONCE = (StatusKind.RECEIVED, StatusKind.COMPLETED)  # none of its steps
 TASKS = f"""
 INSERT INTO orchestration_task (id, workflow, reference, state, priority, fairness_key, data, posted,
     reply_to, owner_application, statuses, overdue, complete_by, clock_jumps, created_at, notify_steps, label,
-    contact, value, currency, ended_at)
+    contact, value, currency, ended_at, about_workflow, about_reference)
 SELECT id, workflow, reference, state, priority, fairness_key, data, {content_hash("data")}, reply_to,
     owner_application, 0, false,
     clock_timestamp() + time_allowed * interval '1 second',
     (SELECT coalesce(sum(seconds), 0) FROM orchestration_clockjump), clock_timestamp(),
     EXISTS (SELECT 1 FROM orchestration_application a WHERE a.name = reply_to AND a.notify_steps),
-    label, contact, value, currency, CASE state WHEN 'processed' THEN clock_timestamp() END
+    label, contact, value, currency, CASE state WHEN 'processed' THEN clock_timestamp() END,
+    about_workflow, about_reference
 FROM unnest(%(ids)s::uuid[], %(workflows)s::text[], %(references)s::text[],
     %(priorities)s::smallint[], %(fairness_keys)s::text[], %(data)s::jsonb[], %(reply_to)s::text[],
     %(allowed)s::float8[], %(owner_applications)s::text[], %(labels)s::text[], %(contacts)s::text[],
-    %(amounts)s::bigint[], %(currencies)s::text[], %(states)s::text[])
+    %(amounts)s::bigint[], %(currencies)s::text[], %(states)s::text[], %(about_workflows)s::text[],
+    %(about_references)s::text[])
     AS t (id, workflow, reference, priority, fairness_key, data, reply_to, time_allowed,
-        owner_application, label, contact, value, currency, state)
+        owner_application, label, contact, value, currency, state, about_workflow, about_reference)
 """  # noqa: S608 - put together from constants
 
 
@@ -58,6 +60,8 @@ class NewTask:
     reply_to: str = ""
     priority: int = 0
     fairness_key: str = ""
+    about_workflow: str = ""
+    about_reference: str = ""
     id: UUID | None = None
 
 
@@ -166,6 +170,8 @@ def _inserting(planned: Sequence[_Planned]) -> prepared.Part:
             "amounts": [card.amount for card in cards],
             "currencies": [card.currency for card in cards],
             "states": [task.state.value for task in planned],
+            "about_workflows": [item.about_workflow for item in items],
+            "about_references": [item.about_reference for item in items],
         },
     )
 

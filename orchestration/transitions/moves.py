@@ -176,6 +176,9 @@ REPORTED = StepUpdate(
     in_doubt="bool",
 )
 
+# pending or awaiting, never sent, and stays that: the input of its task is another one
+REBUILT = StepUpdate("request = r.request", also="AND s.attempt = 0", request="jsonb")
+
 # awaiting, and stays that: its service says more of what it accepted
 ACCEPTED = StepUpdate("result = r.result", result="jsonb")
 

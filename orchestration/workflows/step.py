@@ -11,15 +11,23 @@ from ..decisions.step_policy import StepPolicyValues
 from ..payloads.placeholders import Loads, loads_of
 from ..payloads.typed import schema, types_of
 from ..states import LOCAL, OnRejection
+from .named import Named
 
 UNDECLARED = "?"  # a step must say how it is undone; a check finds those that do not
 
 Compute = Callable[[Any], Any]  # of the request, and to the result: dicts, dataclasses or Structs
+Method = Callable[..., Any]  # an action
+AGENT: Named[str | type[Any], str] = Named(LOCAL, "name")
+ACTION: Named[str | Method, str] = Named("", "__name__")
+UNDO: Named[str | Method | None, str | None] = Named(UNDECLARED, "__name__")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Step:
     """One call to one agent: `agent.action(request)`, once every step in `after` is done.
+
+    `agent` is the name of an agent or its class, `action` and `undo` are names of actions or the methods
+    themselves: `agent=Hotel, action=Hotel.book`. Names are stored, so a class can be moved.
 
     `request` is a template (see the module). `after` names earlier steps of the same workflow.
 
@@ -59,12 +67,12 @@ class Step:
     """
 
     name: str
-    agent: str = LOCAL
-    action: str = ""
+    agent: Named[str | type[Any], str] = AGENT
+    action: Named[str | Method, str] = ACTION
     compute: Compute | None = None
     request: Mapping[str, Any] = dataclass_field(default_factory=dict)
     after: Sequence[str] = ()
-    undo: str | None = UNDECLARED
+    undo: Named[str | Method | None, str | None] = UNDO
     undo_request: Mapping[str, Any] = dataclass_field(default_factory=dict)
     irreversible: str = ""
     charges: Mapping[str, Any] | None = None

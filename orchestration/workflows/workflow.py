@@ -8,6 +8,7 @@ an unknown step, a cycle or a result of a step that need not be done yet is foun
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from dataclasses import field as dataclass_field
 from datetime import datetime
 from functools import cached_property
 from typing import Any
@@ -37,7 +38,9 @@ class Submitted:
 
 @dataclass(frozen=True, kw_only=True)
 class Accepted:
-    """A request about a task, as it is carried out: `what` is "undo" or "resubmit".
+    """A request about a task, as it is carried out: `what` is "undo", "resubmit", "complete" or "amend".
+
+    `data` has the fields of the input that it changes, with their new values.
 
     >>> from uuid import uuid4
     >>> def accepted(batch):
@@ -50,6 +53,7 @@ class Accepted:
     what: str
     step: str = ""
     note: Mapping[str, Any] | None = None
+    data: Mapping[str, Any] = dataclass_field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,7 +61,8 @@ class AskedChange:
     """What a request changes that one person must not change alone, before it is carried out.
 
     `request` has the changed fields of the step's request, `data` those of the task's input, by name;
-    `task_data` is the input as it is, and `note` the application's own.
+    `task_data` is the input as it is, and `note` the application's own. Without a `step` it is the input of
+    a running task that changes (`amend`).
 
     >>> def permit(asked):
     ...     if asked.request or asked.data.keys() != {"email"}:

@@ -45,7 +45,7 @@ class StatusMessage(Schema):
     number: int
     kind: Literal[
         "received", "step", "action_needed", "failed", "resumed", "completed", "undoing", "undone",
-        "refused", "reminder", "set_aside", "closed",
+        "refused", "reminder", "amended", "set_aside", "closed",
     ]  # fmt: skip
     at: datetime
     detail: Annotated[dict[str, Any], Field(description="Details of some kinds; see the guide.")]

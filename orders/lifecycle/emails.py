@@ -137,7 +137,7 @@ def _cancelled(to: Recipient, seen: tracking.Tracking) -> Email:
 
 
 def _post(kind: str, to: Recipient, email: str, letter: Email, number: int = 0) -> None:
-    api.post([_posting(kind, to, email, letter, number)])
+    api.submit_many([_posting(kind, to, email, letter, number)])
 
 
 def _posting(kind: str, to: Recipient, email: str, letter: Email, number: int = 0) -> api.Posting:

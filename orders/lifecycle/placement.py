@@ -76,7 +76,7 @@ def place(
             fairness_key=fairness_key,
             priority=priority,
         )
-        api.post([task, replace(emails.received(message), fairness_key=task.key)])
+        api.submit_many([task, replace(emails.received(message), fairness_key=task.key)])
     return new
 
 

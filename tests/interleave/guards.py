@@ -7,7 +7,7 @@ from unittest.mock import patch
 
 from orchestration.applications import repeated_postings
 from orchestration.applications.repeated_postings import Earlier
-from orchestration.decisions import progress
+from orchestration.decisions import input_change, progress
 from orchestration.decisions.progress import StepView
 from orchestration.models import UndoRequest
 from orchestration.states import StepState
@@ -32,6 +32,10 @@ def _in_doubt_or_not(
     return _is_passed(step, outcome, code, doubt=False, undoing=undoing)
 
 
+def _has_used_nothing(*_: object) -> bool:
+    return False
+
+
 _earlier = repeated_postings.earlier
 _is_passed = progress._is_passed
 GUARDS: dict[str, Sequence[tuple[Any, str, Any]]] = {
@@ -39,6 +43,7 @@ GUARDS: dict[str, Sequence[tuple[Any, str, Any]]] = {
     # two guards against one fault: each is enough
     "attempt": [(requested_undos, "_is_valid", _of_any_attempt), (resubmit, "take_back", _keep)],
     "pass": [(progress, "_is_passed", _in_doubt_or_not)],
+    "used": [(input_change, "_has_used", _has_used_nothing)],
     "removed": [(repeated_postings, "earlier", _of_present_tasks)],
 }
 

@@ -108,6 +108,14 @@ def ask_resubmit(workflow: str, reference: str, number: int) -> None:
         )  # fmt: skip
 
 
+def ask_amend(workflow: str, reference: str, number: int) -> None:
+    """Ask for another input of a task, as an application does."""
+    api.amend(
+        workflow, reference, data={"name": f"Eve {number}"}, actor="customer", reason="a typo",
+        id=uuid5(IDS, str(number)),
+    )  # fmt: skip
+
+
 def in_error() -> QuerySet[Step]:
     """Return the steps in error, the first first."""
     return Step.objects.filter(process_state=StepState.ERROR).order_by("id")

@@ -1,5 +1,6 @@
 """Invariants at the end of a run: the audit, the services' ledger, and the messages sent."""
 
+import json
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -24,6 +25,11 @@ SELECT t.id::text, t.reference, t.workflow, t.state, s.name, s.direction, s.proc
     s.generation, s.done_by
 FROM orchestration_task t JOIN orchestration_step s ON s.task_id = t.id
 """
+REQUESTS = """
+SELECT s.id, s.attempt, s.request::text, t.data ->> 'name', t.reference
+FROM orchestration_task t JOIN orchestration_step s ON s.task_id = t.id
+WHERE s.attempt > 0 AND s.direction = 'do' ORDER BY s.id
+"""
 TWICE = f"""
 SELECT t.reference FROM orchestration_task t
 JOIN orchestration_removedtask r ON r.key = {removal_key("t.workflow", "t.reference")}
@@ -44,7 +50,14 @@ WHERE u.kind = 'undo' AND EXISTS (SELECT FROM orchestration_event r WHERE r.step
 
 def problems(*, calm: bool) -> list[str]:
     """Return the problems after a run; `calm`: it had no fault."""
-    troubles = [*_ledger(), *_sent(), *skips.problems(), *_histories(calm=calm), *_audit()]
+    troubles = [
+        *_ledger(),
+        *_sent(),
+        *_payloads(),
+        *skips.problems(),
+        *_histories(calm=calm),
+        *_audit(),
+    ]
     return sorted(dict.fromkeys(troubles))
 
 
@@ -52,6 +65,16 @@ def _sent() -> Iterator[str]:
     for (step, attempt), count in sorted(LEDGER.sent.items()):
         if count > 1:
             yield f"sent twice: attempt {attempt} of {LEDGER.names[step]}"
+
+
+def _payloads() -> Iterator[str]:
+    """Compare what was sent with the steps' requests, and with the input of their tasks."""
+    for step, attempt, request, name, reference in sql.run(REQUESTS, {}):
+        payload = LEDGER.payloads.get((step, attempt))
+        if payload is not None and payload != json.loads(request):
+            yield f"sent another request than is stored: {LEDGER.names[step]}"
+        if payload is not None and payload.get("to", name) != name:
+            yield f"sent {payload['to']!r}, and the input of {reference} has {name!r}"
 
 
 def _ledger() -> Iterator[str]:

@@ -167,6 +167,7 @@ class Run:
             job = partial(jobs.keep_house, "housekeeper-1", duty)
             possible.append(("housekeeper", duty.name, often, job))
         posted = 3.0 if again else 0.3
+        amended = 4.0 if self.kind == "amended" else 0.0
         number = self.stage.points
         who, about, again_often = "application", (workflow, reference), 1.5 if late else 0.5
         possible += [
@@ -174,6 +175,7 @@ class Run:
             (who, f"post another {reference}", posted / 2, lambda: jobs.post(*about, "Bob")),
             (who, f"ask to undo {reference}", 0.3, lambda: jobs.ask_undo(*about, number)),
             (who, f"ask to resubmit {reference}", again_often, lambda: jobs.ask_resubmit(*about, number)),
+            (who, f"ask to amend {reference}", amended, lambda: jobs.ask_amend(*about, number)),
             ("operator", "mend", 1.0 if late else 0.5, jobs.mend),
             ("operator", "mend by hand", 0.2, jobs.mend_by_hand),
             ("operator", f"undo {reference}", 0.05 if late else 0.3, lambda: jobs.undo_task(reference)),

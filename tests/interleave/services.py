@@ -38,6 +38,7 @@ class Ledger:
     agents: dict[str, str] = field(default_factory=dict)
     sent: Counter[tuple[int, int]] = field(default_factory=Counter)
     names: dict[int, str] = field(default_factory=dict)
+    payloads: dict[tuple[int, int], Any] = field(default_factory=dict)  # by step and attempt
     taken_back: dict[str, str] = field(default_factory=dict)  # key of an effect → key of its undo
 
 
@@ -141,6 +142,7 @@ class Workers:
             return "nothing"
         request = Request.parse(raw[0])
         LEDGER.sent[request.step, request.attempt] += 1
+        LEDGER.payloads[request.step, request.attempt] = request.payload
         LEDGER.names[request.step] = f"{request.reference} {request.name}"
         about = f"{request.reference} {request.name} attempt {request.attempt} ({request.key[-6:]})"
         mark = (request.step, request.attempt, request.dispatch)

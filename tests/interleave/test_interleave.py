@@ -35,6 +35,17 @@ def test_no_interleaving_goes_wrong():
     assert code == 0
 
 
+def test_no_change_of_an_input_goes_wrong():
+    """Each step is sent what it has in the state store, by the input that its task has then."""
+    amended = "--kind", "amended", "--seeds"
+    output, code = interleave(*amended, "30")
+    assert output.startswith("30 seeds, 0 went wrong"), output
+    assert code == 0
+    output, code = interleave(*amended, "7", "--without", "used")
+    assert "sent 'Ada', and the input of 5-1 has 'Eve" in output
+    assert code == 1
+
+
 @pytest.mark.parametrize(("guard", "seed", "problem"), WITHOUT)
 def test_run_without_a_guard_goes_wrong(guard, seed, problem):
     output, code = interleave("--without", guard, "--seed", str(seed))

@@ -179,6 +179,11 @@ OPS = (
         name="ops-priority-wrong", url="ops:priority", path="/ops/tasks/{task_refused}/priority/",
         refused=True, open=sent("^Change priority"),
     ),
+    Shown(name="ops-amend", url="ops:amend", path="/ops/tasks/{task_refused}/input/"),
+    Shown(
+        name="ops-amend-wrong", url="ops:amend", path="/ops/tasks/{task_refused}/input/",
+        refused=True, open=sent("^Change the input"),
+    ),
     Shown(name="ops-change", url="ops:change", path="/ops/steps/{step}/change/"),
     Shown(
         name="ops-change-wrong", url="ops:change", path="/ops/steps/{step}/change/",

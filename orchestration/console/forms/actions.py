@@ -95,6 +95,12 @@ class Prioritizing(ReasonForm):
     )
 
 
+class Amending(ReasonForm):
+    """Another input of a task; `seen` distinguishes the one that it had when it was looked at."""
+
+    seen = forms.CharField(max_length=64, widget=forms.HiddenInput)
+
+
 def all_the_same() -> forms.BooleanField:
     """Return the box to tick that something stands, and the rest is undone."""
     return forms.BooleanField(

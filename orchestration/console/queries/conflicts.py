@@ -21,6 +21,7 @@ DID = {
     EventKind.HELD: "held it",
     EventKind.RELEASED: "released it",
     EventKind.PRIORITY: "changed its priority",
+    EventKind.AMENDED: "changed its input",
     EventKind.PROBE: "requested a probe",
     EventKind.CLOSED: "closed it",
     EventKind.RETRIED: "retried it",
@@ -74,6 +75,11 @@ def last_requeue(filters: DeadLetterFilter) -> UserAction | None:
 def last_priority_change(task_id: UUID) -> UserAction | None:
     """Return the last change of a task's priority."""
     return _act(Event.objects.filter(task=task_id, kind=EventKind.PRIORITY).order_by("-id").first())
+
+
+def last_amendment(task_id: UUID) -> UserAction | None:
+    """Return the last change of a task's input."""
+    return _act(Event.objects.filter(task=task_id, kind=EventKind.AMENDED).order_by("-id").first())
 
 
 def last_probe_request(agent: str) -> UserAction | None:

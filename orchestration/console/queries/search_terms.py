@@ -67,6 +67,7 @@ class Filters:
     agent: str = ""
     error: str = ""
     reference: str = ""
+    about: str = ""
     contact: str = ""
     alert: int | None = None
     incident: int | None = None
@@ -112,7 +113,7 @@ NARROWING = tuple(
     for attribute in fields(Filters)
     if attribute.name not in {"personal", "foreground", "matches"}
 )
-BEGINNINGS = ("error", "reference")  # each longer one is among those of a shorter one
+BEGINNINGS = ("error", "reference", "about")  # each longer one is among those of a shorter one
 FilterFields = dict[str, Any]  # fields of `Filters`
 Reader = Callable[[str], FilterFields]
 
@@ -256,6 +257,7 @@ QUALIFIERS: dict[str, Reader] = {
     "created": _created,
     "reference": _begins("reference"),
     "schedule": _schedule,
+    "about": _begins("about"),
     "contact": _contact,
     "alert": _number_of("alert"),
     "incident": _number_of("incident"),

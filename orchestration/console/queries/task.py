@@ -24,6 +24,7 @@ from .conflicts import late_effects
 MOST_ATTEMPTS = 200
 MOST_EVENTS = 200
 MOST_EVIDENCE = 20  # up to 12 kB each, and the page polls
+MOST_FOLLOW_UPS = 20
 UNDER_WAY = (StepState.ERROR, StepState.PROCESSING, StepState.PENDING, StepState.AWAITING)
 
 
@@ -129,6 +130,8 @@ class TaskDetail:
     agents: Mapping[str, AgentView]
     late_effects: Sequence[Alert] = ()
     started: Event | None = None  # by hand
+    about: Task | None = None  # that it follows up, if there is such a task
+    follow_ups: Sequence[Task] = ()  # one more than is shown, if there are more
 
     @property
     def failed(self) -> Sequence[StepDetail]:
@@ -147,7 +150,7 @@ class TaskDetail:
 
 
 def task_detail(task_id: UUID) -> TaskDetail | None:
-    """Return a task's page, or None if the task is unknown: fifteen queries at most."""
+    """Return a task's page, or None if the task is unknown: seventeen queries at most."""
     task = Task.objects.filter(id=task_id).first()
     if task is None:
         return None
@@ -155,8 +158,7 @@ def task_detail(task_id: UUID) -> TaskDetail | None:
     steps = list(Step.objects.filter(task=task).select_related("alert").order_by("id"))
     attempts, attempts_cut = _attempts(steps)
     evidence = _evidence(attempts)
-    newest = Event.objects.filter(task=task).select_related("step").order_by("-id")
-    events = list(newest[: MOST_EVENTS + 1])
+    events = _events(task)
     done = next_step.done_names(steps)
     held = holds_on([task.id])
     places, waits = queued(steps), waits_of(steps)
@@ -194,7 +196,22 @@ def task_detail(task_id: UUID) -> TaskDetail | None:
         agents=known,
         late_effects=late_effects(task.id),
         started=by_hand.started(task.workflow, task.reference),
+        about=_about(task),
+        follow_ups=list(task.follow_ups.defer("data")[: MOST_FOLLOW_UPS + 1]),
     )
+
+
+def _about(task: Task) -> Task | None:
+    """Return the task that another one is about, if it names one and that is there."""
+    if not task.about_reference:
+        return None
+    return Task.named(task.about_workflow, task.about_reference)
+
+
+def _events(task: Task) -> list[Event]:
+    """Return the newest events; one more than is shown, if there are more."""
+    newest = Event.objects.filter(task=task).select_related("step").order_by("-id")
+    return list(newest[: MOST_EVENTS + 1])
 
 
 def _attempts(steps: Sequence[Step]) -> tuple[dict[int, list[Attempt]], bool]:

@@ -96,6 +96,7 @@ COLUMNS: dict[str, Column] = {
     ),
     "reference": Column(title="Reference", key=_text(lambda: F("reference")), usual=False),
     "workflow": Column(title="Workflow", key=_text(lambda: F("workflow")), walk=True, usual=False),
+    "about": Column(title="About", key=_text(lambda: F("about_reference")), usual=False),
     "contact": Column(title="Contact", key=_text(lambda: F("contact")), personal=True),
     "step": Column(title="Step", key=_text(_of_step(F("name")))),
     "agent": Column(title="Agent", key=_text(_of_step(F("agent"))), usual=False),

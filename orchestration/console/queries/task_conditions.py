@@ -75,6 +75,10 @@ def of_task(filters: Filters, at: Path, *, alone: bool = False) -> Q:
             condition &= Q(**{f"{at.fields}{name}": asked})
     if filters.reference:
         condition &= Q(**{f"{at.fields}reference__startswith": filters.reference})
+    if filters.about:
+        about = f"{at.fields}about_reference"
+        # the second as in the condition of task_by_about
+        condition &= Q(**{f"{about}__startswith": filters.about, f"{about}__gt": ""})
     for bound in filters.values:
         condition &= _compared("value", bound, at)
     for trouble in filters.troubles:

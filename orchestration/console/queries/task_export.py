@@ -42,6 +42,10 @@ FIELDS: Mapping[str, Mapping[str, Value]] = {
     "task": {"task": attribute("task.name")},
     "reference": {"reference": attribute("task.reference")},
     "workflow": {"workflow": attribute("task.workflow")},
+    "about": {
+        "about_workflow": lambda row: row.task.about_workflow or None,
+        "about": lambda row: row.task.about_reference or None,
+    },
     "contact": {"contact": lambda row: row.task.contact or None},
     "step": {"step": _of_step("label")},
     "agent": {"agent": _of_step("agent")},

@@ -14,7 +14,9 @@ PUBLIC = {name: getattr(api, name) for name in api.__all__}
 CALLED = {
     name: thing
     for name, thing in PUBLIC.items()
-    if callable(thing) and not (inspect.isclass(thing) and issubclass(thing, Enum | BaseException))
+    if callable(thing)
+    and not (inspect.isclass(thing) and issubclass(thing, Enum | BaseException))
+    and not inspect.iscoroutinefunction(thing)  # is called as the function that its name ends with
 }
 
 

@@ -156,7 +156,7 @@ def test_turns_of_submissions(waiting, weights):
         for number, (key, priority) in enumerate([*waiting, *posted])
     ]
     for message in post[: len(waiting)]:
-        api.post([message])
+        api.submit_many([message])
     before = list(Submission.objects.values_list("priority", "fairness_key", "turn"))
     standings = {
         Line("", priority, key): Position(
@@ -167,7 +167,7 @@ def test_turns_of_submissions(waiting, weights):
         )
         for key, priority in posted
     }
-    api.post(post[len(waiting) :])
+    api.submit_many(post[len(waiting) :])
     turns = dict(Submission.objects.values_list("reference", "turn"))
     recorded = [turns[message.reference] for message in post[len(waiting) :]]
     expected = give_turns([Arrival(Line("", priority, key)) for key, priority in posted], standings)

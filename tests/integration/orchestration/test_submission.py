@@ -285,7 +285,7 @@ def test_submission_that_can_never_be_a_task_is_not_posted(changes, error, words
     known = {"workflow": "greet", "reference": "1", "data": {"name": "Ada"}}
     good = api.Posting(**{**known, "reference": "good"})
     with pytest.raises(error, match=words):
-        api.post([good, api.Posting(**{**known, **changes})])
+        api.submit_many([good, api.Posting(**{**known, **changes})])
     assert not Submission.objects.exists()  # and the caller's transaction goes on
 
 

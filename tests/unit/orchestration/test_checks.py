@@ -1,10 +1,11 @@
 """Mistakes in declarations are found when Django starts."""
 
+import copy
 import functools
 import inspect
 import sqlite3
 from collections.abc import Awaitable
-from dataclasses import dataclass
+from dataclasses import FrozenInstanceError, dataclass, replace
 from importlib import import_module
 from types import SimpleNamespace
 from typing import Any
@@ -37,6 +38,14 @@ class Unregistered(Agent):
     name = "unregistered"
 
 
+class Impostor(Agent):
+    name = "clerk"
+
+    @action
+    async def stamp(self, call):
+        """Do it, as another agent of the same name."""
+
+
 @pytest.fixture
 def problems_of(monkeypatch):
     """Return what the checks find in one step of a workflow."""
@@ -55,13 +64,37 @@ def problems_of(monkeypatch):
     [
         {"undo": "erase", "undo_request": {"key": key("a"), "page": field("page")}},
         {"undo": None},
+        {"agent": Clerk, "action": Clerk.stamp, "undo": Clerk.erase},
+        {"action": Clerk.stamp, "undo": "erase"},
         {"irreversible": "ink does not come off"},
         {"undo": None, "irreversible": "ink does not come off"},
         {"agent": "", "action": "", "compute": dict},
     ],
 )
-def test_each_declaration_of_an_undo_is_accepted(problems_of, fields):
+def test_each_declaration_of_an_action_and_its_undo_is_accepted(problems_of, fields):
     assert problems_of(**fields) == []
+
+
+class SeniorClerk(Clerk):
+    name = "senior"
+
+
+def test_class_and_methods_are_read_as_their_names(monkeypatch):
+    fields = {"agent": SeniorClerk, "action": SeniorClerk.stamp, "undo": SeniorClerk.erase}
+    step = Step(name="a", **fields)
+    assert (step.agent, step.action, step.undo) == ("senior", "stamp", "erase")
+    assert step == Step(name="a", agent="senior", action="stamp", undo="erase")
+    assert replace(step, name="b").agent == copy.copy(step).agent == "senior"
+    monkeypatch.setitem(registry.agents, "senior", SeniorClerk)
+    monkeypatch.setattr(registry, "workflows", {"w": Workflow(name="w", steps=[step])})
+    assert check_workflows() == []
+    with pytest.raises(FrozenInstanceError):
+        step.agent = "clerk"
+
+
+def test_step_without_an_agent_has_the_names_of_none():
+    step = Step(name="a", compute=dict)
+    assert (step.agent, step.action, step.undo) == ("", "", None)
 
 
 @pytest.mark.parametrize(
@@ -75,12 +108,27 @@ def test_each_declaration_of_an_undo_is_accepted(problems_of, fields):
             "E002",
             "test_checks.Unregistered has this name, and is not registered",
         ),
-        ({"undo": None, "agent": Clerk}, "E002", "agent is the class Clerk, not its name"),
-        ({"undo": None, "agent": 7}, "E002", "agent is 7, not the name of an agent"),
+        ({"undo": None, "agent": 7}, "E002", "agent is 7, not an agent or the name of one"),
+        ({"undo": None, "agent": int}, "E002", "agent is the class int, not an agent or the name"),
+        ({"undo": None, "agent": Agent}, "E002", "agent is the class Agent, which has no name"),
+        ({"undo": None, "agent": Unregistered}, "E002", "has this name, and is not registered"),
+        (
+            {"undo": None, "agent": Impostor},
+            "E002",
+            "names the class Impostor, and the class Clerk is registered as the agent 'clerk'",
+        ),
         ({"undo": None, "action": "burn"}, "E003", "which is not marked as an action"),
         ({"undo": None, "action": "perform"}, "E003", "names action 'perform' of 'clerk'; known:"),
-        ({"undo": None, "action": Clerk.stamp}, "E003", "action is the function stamp, not the"),
-        ({"undo": Clerk.erase}, "E003", "undo is the function erase, not the name of an action"),
+        ({"undo": None, "action": Clerk.burn}, "E003", "which is not marked as an action"),
+        (
+            {"undo": None, "action": Impostor.stamp},
+            "E003",
+            "names Impostor.stamp, which is not a method of Clerk",
+        ),
+        ({"undo": Impostor.stamp}, "E003", "names Impostor.stamp, which is not a method of Clerk"),
+        ({"undo": lambda: None}, "E003", "<lambda>, which is not a method of Clerk"),
+        ({"undo": None, "action": 7}, "E003", "action is 7, not an action or the name of one"),
+        ({"undo": int}, "E003", "undo is the class int, not an action or the name of one"),
         ({"undo": None, "request": lambda data: data}, "E001", "its request is a lambda, not a"),
         ({"undo": None, "request": "page"}, "E001", "its request is 'page', not a dict"),
         (
@@ -120,9 +168,11 @@ def test_mistakes_are_reported_with_a_sentence(problems_of, fields, identifier, 
     ("fields", "hint"),
     [
         ({}, "undo=None"),
-        ({"undo": None, "agent": Clerk}, "Write agent='clerk'."),
+        ({"undo": None, "agent": Agent}, "Give the class a name"),
+        ({"undo": None, "agent": Impostor}, "Register the class that the step names"),
         ({"undo": None, "agent": "unregistered"}, "Add register(Unregistered) below it."),
-        ({"undo": None, "action": Clerk.stamp}, "Write action='stamp'."),
+        ({"undo": None, "action": Impostor.stamp}, "Write the method as Clerk has it"),
+        ({"undo": None, "action": 7}, "Write the method as its class has it"),
         ({"undo": None, "action": "burn"}, "Put @action above Clerk.burn."),
         ({"undo": None, "after": "quota"}, "Write after=['quota']."),
         ({"undo": None, "request": "page"}, "field(…) stands for a value of the input"),

@@ -111,6 +111,7 @@ def post(**changed):
     values = {
         "workflow": "greet", "reference": "7", "data": '{"name": "Ada"}', "reply_to": APPLICATION,
         "owner_application": APPLICATION, "priority": 0, "fairness_key": "a",
+        "about_workflow": None, "about_reference": None,
     } | changed  # fmt: skip
     with connection.cursor() as cursor:
         cursor.execute(submissions.POST, {name: [value] for name, value in values.items()})

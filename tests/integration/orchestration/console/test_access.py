@@ -191,6 +191,9 @@ TABLE = {
         args=of_task,
         data=lambda _: {**WHY, "seen": 0, "priority": 5},
     ),
+    "amend": Route(
+        get="operator", post="operator", args=of_task, data=lambda _: {**WHY, "payload": "{}"}
+    ),
     "palette": Route(get="viewer", query="?q=t-1"),
     "row": Route(get="viewer", args=of_step),
     "resubmit": Route(

@@ -78,6 +78,7 @@ def page(monkeypatch):
         "test_a_hold_that_the_airline_confirms_later",
         "test_seat_is_confirmed_by_a_webhook",
         "test_webhook_of_a_stranger_is_refused",
+        "test_another_flight_back_is_taken_while_the_first_is_awaited",
     ],
 )
 def test_workflow_of_the_page(page, request, name):

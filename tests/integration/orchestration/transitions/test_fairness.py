@@ -216,8 +216,8 @@ def test_inbox_is_taken_by_turns(django_capture_on_commit_callbacks):
             for n in range(count)
         ]
 
-    api.post(posted("bulk", MANY))
-    api.post(posted("few", FEW))
+    api.submit_many(posted("bulk", MANY))
+    api.submit_many(posted("few", FEW))
     submission.take(2 * FEW + 1)
     assert Counter(Task.objects.values_list("fairness_key", flat=True))["few"] == FEW
     assert submission.take(MANY) == MANY - FEW - 1
@@ -324,7 +324,7 @@ def _another():
 
 @pytest.mark.django_db(transaction=True)
 def test_concurrent_workers_take_each_submission_once():
-    api.post(
+    api.submit_many(
         [
             api.Posting(
                 workflow="greet", reference=f"{key}{n}", data={"name": "A"}, fairness_key=key

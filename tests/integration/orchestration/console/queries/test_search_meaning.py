@@ -63,6 +63,7 @@ MEANINGS = {
     "workflow": lambda t, s, value: t.workflow == value,
     "is": is_in_trouble,
     "reference": lambda t, s, value: t.reference.startswith(value),
+    "about": lambda t, s, value: t.about_reference.startswith(value),
     "contact": lambda t, s, value: t.contact == value,
     "value": lambda t, s, value: compares(t.value, value.replace("1", "100", 1)) and (
         t.value > 0 or not value.startswith("<")
@@ -109,6 +110,7 @@ def tasks():
             workflow=chance.choice(["greet", "process_order"]),
             reference=chance.choice(["a", "b"]) + chance.choice(["x", "y"]) + f"-{number}",
             state=state, data={"name": "A"}, contact=chance.choice(["", "ada@x", "bob@x"]),
+            about_reference=["", "", "ax-1", "by-2"][number % 4], about_workflow="greet",
             value=chance.choice([0, 0, 100, 200, 300]), currency="EUR",
             overdue=chance.random() < 0.3, created_at=at,
             complete_by=now + timedelta(seconds=chance.randrange(-5, 5)),
@@ -150,6 +152,7 @@ terms = st.one_of(
     term_of("workflow", ["greet", "process_order"]),
     term_of("is", ["overdue", "retrying"]),
     term_of("reference", ["a", "by"]),
+    term_of("about", ["a", "by"]),
     term_of("contact", ["ada@x", "bob@x"]),
     term_of("value", ["<1", ">1", "1", "0"]),
     term_of("step", ["hello", "again", "capture_payment"]),
