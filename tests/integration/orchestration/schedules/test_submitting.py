@@ -239,7 +239,7 @@ def test_schedule_of_a_removed_workflow_says_so_and_waits_longer_each_time(run, 
     row = put(start)
     workflow = request.getfixturevalue("gone")
     looks = []
-    for _ in range(70):
+    for _ in range(90):
         run.clock.move(1)
         run._sweep()
         row.refresh_from_db()
