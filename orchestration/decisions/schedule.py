@@ -27,7 +27,7 @@ class CatchUp(StrEnum):
     """Which of the due times are submitted that passed while nothing could be."""
 
     NONE = "none"
-    ONE = "one"
+    LAST = "one"
     ALL = "all"
 
 
@@ -47,7 +47,7 @@ class Plan:
     name: str
     timing: Timing
     overlap: str = Overlap.SKIP
-    catch_up: str = CatchUp.ONE
+    catch_up: str = CatchUp.LAST
     within: timedelta = timedelta(days=1)
 
     def starts(self, due: datetime) -> datetime:

@@ -35,8 +35,8 @@ def problems(schedule: Any) -> Iterable[Problem]:
 
 def require(schedule: Any) -> None:
     """Raise `ValueError` with all that is wrong with a schedule."""
-    if found := [problem.text for problem in problems(schedule)]:
-        raise ValueError(f"schedule {shown(schedule.name)}: {' '.join(found)}")
+    if texts := [problem.text for problem in problems(schedule)]:
+        raise ValueError(f"schedule {shown(schedule.name)}: {' '.join(texts)}")
 
 
 def mistakes(schedule: Any) -> Iterable[Mistake]:

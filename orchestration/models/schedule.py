@@ -30,7 +30,7 @@ class CatchUp(models.TextChoices):
     """Which due times are submitted that passed while nothing could be."""
 
     NONE = decisions.CatchUp.NONE.value, "None"
-    ONE = decisions.CatchUp.ONE.value, "The last one"
+    LAST = decisions.CatchUp.LAST.value, "The last one"
     ALL = decisions.CatchUp.ALL.value, "All, oldest first"
 
 
@@ -75,7 +75,7 @@ class Schedule(Prioritized):
         help_text="What happens at a due time while the task of the one before has not ended.",
     )  # fmt: skip
     catch_up = state_field(
-        CatchUp, default=CatchUp.ONE, db_default=CatchUp.ONE,
+        CatchUp, default=CatchUp.LAST, db_default=CatchUp.LAST,
         help_text="Which due times are submitted that passed while nothing could be.",
     )  # fmt: skip
     catch_up_within = models.FloatField(

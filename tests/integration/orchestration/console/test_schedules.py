@@ -185,12 +185,12 @@ def test_alert_leads_to_the_schedules_it_is_about(state):
 def test_figures_are_metrics():
     put()
     Schedule.objects.update(skipped=3, problem="it is broken")
-    found = {
+    figures = {
         sample.name: sample.value
         for metric in machinery._schedules()
         for sample in metric.samples
         if sample.labels == {"workflow": "greet"}
     }
-    assert found["sas_schedule_skipped"] == 3
-    assert found["sas_schedule_failing"] == 1
-    assert found["sas_schedule_late"] == 0
+    assert figures["sas_schedule_skipped"] == 3
+    assert figures["sas_schedule_failing"] == 1
+    assert figures["sas_schedule_late"] == 0

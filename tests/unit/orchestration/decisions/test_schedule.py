@@ -39,7 +39,7 @@ def test_due_time_is_submitted_and_the_next_one_is_looked_at_in_time():
 
 @pytest.mark.parametrize(
     ("catch_up", "submitted", "missed"),
-    [(CatchUp.NONE, [], 4), (CatchUp.ONE, [at(15)], 3), (CatchUp.ALL, [at(12), at(13), at(14), at(15)], 0)],
+    [(CatchUp.NONE, [], 4), (CatchUp.LAST, [at(15)], 3), (CatchUp.ALL, [at(12), at(13), at(14), at(15)], 0)],
 )  # fmt: skip
 def test_after_an_outage_catch_up_decides(catch_up, submitted, missed):
     plan = hourly(catch_up=catch_up, overlap=Overlap.ALLOW)
