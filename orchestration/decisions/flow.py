@@ -9,9 +9,11 @@ from ..states import OnRejection
 
 PASS = "pass"  # noqa: S105 - follows a refusal: the step is skipped, and the task goes on
 LATE = "late"  # the code of a result that did not come in time
+CHILD_UNDONE = "child_undone"  # the code of a step one of whose child tasks was undone by itself
 ANY = "*"  # among the codes of refusals: each that is not named
 # Of what failed by a mistake in code or data, and was not refused: "*" stands for none of these.
 MISTAKES = frozenset({"compute_failed", "not_loaded", "invalid_request", "no_such_function"})
+CHILDREN = "children"  # the undo action of a step with child tasks: these are undone
 
 
 class Flow(Struct, frozen=True, omit_defaults=True, gc=False):
@@ -21,6 +23,7 @@ class Flow(Struct, frozen=True, omit_defaults=True, gc=False):
     the code of a refusal what follows, before the step's policy does. What is accepted, or awaited from a
     `person` of a role or a `signal`, has to end within `ends_within` seconds, or by that time, a template;
     `late` says what follows otherwise. `remind` are seconds after which its application is reminded before.
+    `workflow` is that of its child tasks; it ends as `enough` of them are processed, or all have ended.
     """
 
     when: Any = True
@@ -30,6 +33,8 @@ class Flow(Struct, frozen=True, omit_defaults=True, gc=False):
     ends_within: Any = None
     late: str = OnRejection.ERROR.value
     remind: Sequence[float] = ()
+    workflow: str = ""
+    enough: int | None = None
 
     @property
     def is_awaited(self) -> bool:

@@ -92,6 +92,11 @@ class StepView(Struct, frozen=True, gc=False):
     flow: Flow | None = None
 
     @property
+    def makes_children(self) -> bool:
+        """Whether it is done by child tasks, or was to be: its undo undoes these."""
+        return self.flow is not None and bool(self.flow.workflow)
+
+    @property
     def dispatch(self) -> int:
         """The number of its last dispatch: when that was, in microseconds of Unix time."""
         if self.dispatched_at is None:

@@ -11,6 +11,7 @@ from .inbox import DeadLetter, StatusMessage, Submission
 from .incident import Incident, IncidentHit, IncidentHour, IncidentTally
 from .notification import Notification, NotificationChannel
 from .operation import Operation, OperationItem
+from .join import Join
 from .person import AccountTie, SoloAct
 from .policy import FairnessWeight, Policy
 from .process import ClockJump, JumpedTime, Lease, Worker

@@ -19,7 +19,6 @@ from ..models.retention import content_hash
 from ..payloads.limits import why_not_sent
 from ..payloads.placeholders import Unresolved, resolve
 from ..states import StepState, TaskState
-from ..workflows.step import UNDECLARED
 from ..workflows.step import Step as Declared
 from ..workflows.workflow import Refused, Workflow
 from . import waits
@@ -30,29 +29,52 @@ RECEIVED = (StatusKind.RECEIVED,)
 ENDED_AT_ONCE = (StatusKind.RECEIVED, StatusKind.COMPLETED)  # none of its steps is needed
 
 # One statement for a whole batch, given as columns: a tenth of the processor time that the same rows take
-# as model instances, and the submission process makes more rows than any other.
-TASKS = f"""
+# as model instances, and the submission process makes more rows than any other. A child has more columns,
+# and no more time than the task of its step.
+OF_CHILD = ", parent_id, position, result"
+
+
+def _tasks(more: str = "", given: str = "", names: str = "", until: str = "") -> str:
+    """Return the statement that writes tasks; the columns that children have more are given as texts."""
+    return f"""
 INSERT INTO orchestration_task (id, workflow, reference, state, priority, fairness_key, data, posted,
     reply_to, owner_application, statuses, overdue, complete_by, clock_jumps, created_at, notify_steps, label,
-    contact, value, currency, ended_at)
+    contact, value, currency, ended_at{more})
 SELECT id, workflow, reference, state, priority, fairness_key, data, {content_hash("data")}, reply_to,
     owner_application, 0, false,
-    clock_timestamp() + time_allowed * interval '1 second',
+    least(clock_timestamp() + time_allowed * interval '1 second'{until}),
     (SELECT coalesce(sum(seconds), 0) FROM orchestration_clockjump), clock_timestamp(),
     EXISTS (SELECT 1 FROM orchestration_application a WHERE a.name = reply_to AND a.notify_steps),
-    label, contact, value, currency, CASE state WHEN 'processed' THEN clock_timestamp() END
+    label, contact, value, currency, CASE state WHEN 'processed' THEN clock_timestamp() END{more}
 FROM unnest(%(ids)s::uuid[], %(workflows)s::text[], %(references)s::text[],
     %(priorities)s::smallint[], %(fairness_keys)s::text[], %(data)s::jsonb[], %(reply_to)s::text[],
     %(allowed)s::float8[], %(owner_applications)s::text[], %(labels)s::text[], %(contacts)s::text[],
-    %(amounts)s::bigint[], %(currencies)s::text[], %(states)s::text[])
+    %(amounts)s::bigint[], %(currencies)s::text[], %(states)s::text[]{given})
     AS t (id, workflow, reference, priority, fairness_key, data, reply_to, time_allowed,
-        owner_application, label, contact, value, currency, state)
+        owner_application, label, contact, value, currency, state{names})
 """  # noqa: S608 - put together from constants
+
+
+TASKS = _tasks()
+CHILDREN = _tasks(
+    more=OF_CHILD,
+    given=", %(parents)s::bigint[], %(positions)s::int[], %(results)s::jsonb[], %(until)s::timestamptz[]",
+    names=f"{OF_CHILD}, until",
+    until=", until",
+)
+
+
+class Parent(NamedTuple):
+    """Of which step a task is a child, its place among these, and until when it should have ended."""
+
+    step: int
+    position: int
+    until: datetime
 
 
 @dataclass(frozen=True, kw_only=True)
 class NewTask:
-    """What a submission asks for; `id` only where the task had one before a restore."""
+    """What a submission, or a step with children, asks for; `id` only where it had one before a restore."""
 
     workflow: str
     reference: str
@@ -61,9 +83,10 @@ class NewTask:
     priority: int = 0
     fairness_key: str = ""
     id: UUID | None = None
+    parent: Parent | None = None
 
 
-class _Planned(NamedTuple):
+class Planned(NamedTuple):
     """A task to be, with its steps; none of them begins before the `earliest` time."""
 
     id: UUID
@@ -81,7 +104,13 @@ def create(new: Sequence[NewTask], also: Sequence[prepared.Part] = ()) -> list[U
     `NotRegistered` for an unknown workflow and `Unresolved` for an input that lacks fields: both before
     anything is written.
     """
-    planned = [_plan(item) for item in new]
+    planned = [plan(item) for item in new]
+    write(planned, also)
+    return [task.id for task in planned]
+
+
+def write(planned: Sequence[Planned], also: Sequence[prepared.Part] = ()) -> None:
+    """Write tasks to be with their steps: all of them children of steps, or none."""
     steps = [
         NewStep(
             task.id, task.item.priority, task.item.fairness_key, plan,
@@ -102,10 +131,9 @@ def create(new: Sequence[NewTask], also: Sequence[prepared.Part] = ()) -> list[U
         ],
         [task.id for task in planned if task.workflow.owner_application],
     )
-    return [task.id for task in planned]
 
 
-def _await(planned: Sequence[_Planned]) -> None:
+def _await(planned: Sequence[Planned]) -> None:
     """Write what first steps of new tasks await from people and signals."""
     awaited = {
         (task.id, plan.name): (task, plan)
@@ -134,22 +162,24 @@ def _view(number: int, task: UUID, plan: StepPlan) -> StepView:
     )  # fmt: skip
 
 
-def _plan(item: NewTask) -> _Planned:
+def plan(item: NewTask) -> Planned:
+    """Return a task to be with its steps; raise as `create` does."""
     workflow = registry.get(registry.workflows, "workflow", item.workflow)
     task = item.id or time_ordered_id()
     steps = first_steps(workflow, item.data, task)
-    return _Planned(
+    return Planned(
         id=task, item=item, workflow=workflow, earliest=workflow.earliest(item.data), steps=steps,
         state=task_state(TaskState.PENDING, steps, undoing=False),
     )  # fmt: skip
 
 
-def _inserting(planned: Sequence[_Planned]) -> prepared.Part:
+def _inserting(planned: Sequence[Planned]) -> prepared.Part:
     """Return the statement that writes tasks."""
     items = [task.item for task in planned]
     cards = [task.workflow.card(task.item.data) for task in planned]
+    children = _children(planned)
     return prepared.Part(
-        TASKS,
+        CHILDREN if children else TASKS,
         {
             "ids": [str(task.id) for task in planned],
             "workflows": [item.workflow for item in items],
@@ -165,8 +195,32 @@ def _inserting(planned: Sequence[_Planned]) -> prepared.Part:
             "amounts": [card.amount for card in cards],
             "currencies": [card.currency for card in cards],
             "states": [task.state.value for task in planned],
+            **children,
         },
     )
+
+
+def _children(planned: Sequence[Planned]) -> dict[str, Any]:
+    """Return the values that only children have: none for other tasks."""
+    parents = [task.item.parent for task in planned if task.item.parent]
+    if not parents:
+        return {}
+    return {
+        "parents": [parent.step for parent in parents],
+        "positions": [parent.position for parent in parents],
+        "until": [parent.until for parent in parents],
+        "results": sql.as_json([_result(task) for task in planned]),
+    }
+
+
+def _result(task: Planned) -> Any:
+    """Return what is stored as the result of a child: a template, or the value if no step is needed."""
+    if task.state != TaskState.PROCESSED:
+        return task.workflow.result
+    try:
+        return resolve(task.workflow.result, task.item.data, {})
+    except Unresolved:
+        return None
 
 
 def _delay(after: datetime | None) -> float:
@@ -186,10 +240,9 @@ def first_steps(workflow: Workflow, data: Mapping[str, Any], task: UUID) -> list
     plans = []
     for step in workflow.steps:
         is_first = not step.after and not workflow.begins_conditionally
-        request = resolve(step.request, data, {}) if is_first else step.request
-        if is_first and (reason := why_not_sent(request)):
+        request = resolve(step.template, data, {}) if is_first else step.template
+        if is_first and not step.workflow and (reason := why_not_sent(request)):
             raise Refused(f"the request of {step.name} cannot be sent: {reason}")
-        undo = "" if step.undo in {None, UNDECLARED} else str(step.undo)
         plans.append(
             StepPlan(
                 name=step.name,
@@ -198,8 +251,8 @@ def first_steps(workflow: Workflow, data: Mapping[str, Any], task: UUID) -> list
                 after=step.after,
                 request=request,
                 state=_begins(step) if is_first else WAITING,
-                undo_action=undo,
-                undo_request=step.undo_request if undo else None,
+                undo_action=step.undo_action,
+                undo_request=step.undo_request if step.undo_action else None,
                 irreversible=step.irreversible,
                 charges=resolve(step.charges, data, {}),
                 loads=step.loads,

@@ -19,7 +19,7 @@ from ..models.history import EventKind
 from ..models.inbox import StatusKind
 from ..payloads.placeholders import Unresolved
 from ..states import FINAL_TASK_STATES, Direction, Outcome, StepState, TaskState
-from . import moves, operation_items, reports, step_update, waits
+from . import joins, moves, operation_items, reports, step_update, waits
 from .change import Change, FinalFailure, Ready
 from .locked_task import read_new_steps
 from .new_steps import insert_steps
@@ -54,7 +54,7 @@ class Consequences:
     ready: list[Ready] = field(default_factory=list)
     applications: set[str] = field(default_factory=set)  # who has a status message waiting
     alerted: bool = False  # locks of alerts are held until the commit
-    reported: bool = False  # a step awaits what has been reported already
+    reported: bool = False  # a step awaits what was reported before, or its children may have ended
 
 
 def finish(changes: Iterable[Change], *, by: str) -> Consequences:
@@ -79,6 +79,7 @@ def settle(changes: Iterable[Change], *, by: str) -> Consequences:
     reported = _write_waits(changes)
     _after_errors(changes, by=by)
     applications = _write_tasks(changes)
+    reported |= joins.ended(changes)
     Event.objects.bulk_create([event for change in changes for event in change.events])
     alarms = [alarm for change in changes for alarm in change.alarms]
     _write_alerts(alarms, [cause for change in changes for cause in change.recovered], unused)

@@ -6,9 +6,9 @@ from dataclasses import field as dataclass_field
 from functools import cached_property
 from typing import Any
 
-from ..decisions.flow import PASS, Flow
+from ..decisions.flow import CHILDREN, PASS, Flow
 from ..decisions.step_policy import StepPolicyValues
-from ..payloads.placeholders import Loads, loads_of
+from ..payloads.placeholders import Loads, each, loads_of
 from ..payloads.typed import schema, types_of
 from ..states import LOCAL, OnRejection
 
@@ -50,6 +50,13 @@ class Step:
     "error", "undo", or "pass", which skips the step. `remind` are seconds after which its application gets a
     status message that it waits still.
 
+    A step has child tasks if it names their `workflow`: one for each item of the list for which `each` stands,
+    or one without `each`. `request` is a template of their input, which takes values of the item by `item`.
+    The step ends when they have ended, or `enough` of them are processed; then the others are undone. Its
+    result is {"items": [...]}: of each child the `result` of its workflow, or null. After
+    `refused={"child_undone": ...}` follows what is to happen if a child was undone by itself; "pass" leaves
+    its item null. An undo of the step undoes its children.
+
     >>> book = Step(name="book", agent="greeter", action="greet", request={"guest": field("name")},
     ...             after=["check"], undo="take_back", undo_request={"key": key("book")})
     """
@@ -73,9 +80,13 @@ class Step:
     ends_within: Any = None
     late: str = OnRejection.ERROR.value
     remind: Sequence[float] = ()
+    workflow: str = ""
+    each: Any = None
+    enough: int | None = None
 
     def __post_init__(self) -> None:
-        if (self.compute is not None or self.is_awaited) and self.undo == UNDECLARED:
+        local = self.compute is not None or self.is_awaited or self.workflow
+        if local and self.undo == UNDECLARED:
             object.__setattr__(self, "undo", None)
 
     @cached_property
@@ -84,11 +95,26 @@ class Step:
         return loads_of(self.request)
 
     @cached_property
+    def template(self) -> Mapping[str, Any]:
+        """What is stored as its request: of a step with children, the inputs of all of them."""
+        if not self.workflow:
+            return self.request
+        return {"items": [self.request] if self.each is None else each(self.request, self.each)}
+
+    @property
+    def undo_action(self) -> str:
+        """What is stored as the action that undoes it; empty if there is none."""
+        if self.workflow:
+            return CHILDREN
+        return "" if self.undo in {None, UNDECLARED} else str(self.undo)
+
+    @cached_property
     def flow(self) -> Flow | None:
         """What is stored of its condition, its refusals and its waits; None for a plain step."""
         flow = Flow(
             when=self.when, refused=self.refused, person=self.person, signal=self.signal,
-            ends_within=self.ends_within, late=self.late, remind=self.remind,
+            ends_within=self.ends_within, late=self.late, remind=self.remind, workflow=self.workflow,
+            enough=self.enough,
         )  # fmt: skip
         return None if flow == Flow() else flow
 
@@ -108,4 +134,5 @@ class Step:
     @property
     def may_be_skipped(self) -> bool:
         """Return whether its task may go on without it."""
-        return self.when is not True or PASS in {*self.refused.values(), self.late}
+        refused = () if self.workflow else self.refused.values()  # its own items are null then
+        return self.when is not True or PASS in {*refused, self.late}
