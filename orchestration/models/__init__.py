@@ -9,9 +9,9 @@ from .history import Attempt, AttemptEvidence, Event
 from .hold import Hold
 from .inbox import DeadLetter, StatusMessage, Submission
 from .incident import Incident, IncidentHit, IncidentHour, IncidentTally
+from .join import Join
 from .notification import Notification, NotificationChannel
 from .operation import Operation, OperationItem
-from .join import Join
 from .person import AccountTie, SoloAct
 from .policy import FairnessWeight, Policy
 from .process import ClockJump, JumpedTime, Lease, Worker

@@ -1,4 +1,4 @@
-"""Looks at the children of a step that a scheduler is asked for: they may all have ended, or are to be undone."""
+"""Looks at the children of a step that schedulers are asked for: all may have ended, or are to be undone."""
 
 from django.db import models
 

@@ -7,8 +7,8 @@ from ..messaging import queues, redis_breaker
 from ..models import low_water
 from ..models.hold import holds_agent
 from ..models.inbox import SUBMISSIONS
-from ..models.low_water import AGENTS_FROM, MAY_GO
 from ..models.join import JOINS_DUE
+from ..models.low_water import AGENTS_FROM, MAY_GO
 from ..models.request import REQUESTS, waits_for_person
 from ..models.undo import UNDO_REQUESTED
 from ..models.wait import AGENTS_TO_ASK, REPORTED_EARLY

@@ -1,4 +1,4 @@
-"""Make the child tasks of steps, in the transaction that has a step begin; have those be undone by its undo."""
+"""Make the child tasks of steps in the transaction that has a step begin, and have its undo undo these."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ from ..decisions.progress import StepView
 from ..messaging.messages import Reply
 from ..models import Task
 from ..payloads.placeholders import Unresolved
-from ..states import LOCAL, Direction, Outcome, StepState, TaskState
+from ..states import Direction, Outcome, StepState, TaskState
 from ..workflows.workflow import Refused
 from . import create, joins
 from .change import Change
@@ -187,7 +187,7 @@ def _kept(steps: Sequence[int]) -> dict[int, set[int]]:
     if steps:
         rows = Task.objects.filter(parent__in=steps, undo_at=None)
         for step, position in rows.values_list("parent", "position"):
-            kept.setdefault(step, set()).add(position)
+            kept.setdefault(step or 0, set()).add(position or 0)
     return kept
 
 

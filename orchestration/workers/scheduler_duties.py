@@ -1,4 +1,4 @@
-"""What schedulers do beside their turns: begin undos, ask services, end steps by their children or early reports."""
+"""What schedulers do beside their turns: begin undos, ask services, join children, record early reports."""
 
 import logging
 from collections.abc import Callable, Collection

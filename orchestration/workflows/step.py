@@ -50,7 +50,7 @@ class Step:
     "error", "undo", or "pass", which skips the step. `remind` are seconds after which its application gets a
     status message that it waits still.
 
-    A step has child tasks if it names their `workflow`: one for each item of the list for which `each` stands,
+    A step has child tasks if it names their `workflow`: one for each item of the list that `each` stands for,
     or one without `each`. `request` is a template of their input, which takes values of the item by `item`.
     The step ends when they have ended, or `enough` of them are processed; then the others are undone. Its
     result is {"items": [...]}: of each child the `result` of its workflow, or null. After
