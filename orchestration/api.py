@@ -59,7 +59,7 @@ from .models import RetentionPolicy
 from .models.application import Delivery
 from .models.inbox import StatusKind
 from .payloads.money import format_money
-from .payloads.placeholders import done, field, first, key, loaded, not_, passed, result
+from .payloads.placeholders import done, field, first, item, key, loaded, not_, passed, result
 from .people.roles import give
 from .states import Direction, Health, StepState, TaskState
 from .workflows.step import Step
@@ -72,7 +72,7 @@ __all__ = [
     "Refused", "Rejected", "Scope", "Status", "StatusKind", "Step", "StepPolicyValues", "StepProgress",
     "StepState", "Submitted", "Sweep", "TaskState", "Transient", "Unknown", "Violation", "Workflow",
     "acknowledge", "action", "authenticate", "complete", "done", "ensure_application", "field", "first",
-    "format_money", "give", "is_busy", "is_unavailable", "keep_tasks", "key", "loaded", "not_", "passed",
+    "format_money", "give", "is_busy", "is_unavailable", "item", "keep_tasks", "key", "loaded", "not_", "passed",
     "post", "progress",
     "receive_status", "register", "register_audit", "register_duty", "register_external_view",
     "register_scope", "request_resubmit", "request_undo", "result", "status_messages", "submit",

@@ -14,6 +14,12 @@ from ..states import LOCAL, OnRejection
 
 UNDECLARED = "?"  # a step must say how it is undone; a check finds those that do not
 
+OF_CHILDREN = {
+    "type": "object",
+    "properties": {"items": {"type": "array", "items": {"type": ["object", "null"]}}},
+    "required": ["items"],
+    "additionalProperties": False,
+}
 Compute = Callable[[Any], Any]  # of the request, and to the result: dicts, dataclasses or Structs
 
 
@@ -120,7 +126,9 @@ class Step:
 
     @cached_property
     def gives(self) -> Mapping[str, Any] | None:
-        """The JSON Schema of what a function, a person or a signal returns; None if that is not declared."""
+        """The JSON Schema of what a function, a person, a signal or children return; None if unknown."""
+        if self.workflow:
+            return OF_CHILDREN
         if isinstance(self.returns, Mapping):
             return self.returns
         kind = self.returns or (types_of(self.compute, position=0).gives if self.compute else None)
