@@ -72,8 +72,8 @@ __all__ = [
     "Refused", "Rejected", "Scope", "Status", "StatusKind", "Step", "StepPolicyValues", "StepProgress",
     "StepState", "Submitted", "Sweep", "TaskState", "Transient", "Unknown", "Violation", "Workflow",
     "acknowledge", "action", "authenticate", "complete", "done", "ensure_application", "field", "first",
-    "format_money", "give", "is_busy", "is_unavailable", "item", "keep_tasks", "key", "loaded", "not_", "passed",
-    "post", "progress",
+    "format_money", "give", "is_busy", "is_unavailable", "item", "keep_tasks", "key", "loaded", "not_",
+    "passed", "post", "progress",
     "receive_status", "register", "register_audit", "register_duty", "register_external_view",
     "register_scope", "request_resubmit", "request_undo", "result", "status_messages", "submit",
 ]  # fmt: skip

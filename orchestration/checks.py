@@ -19,18 +19,18 @@ TAG = "orchestration"  # workers and supervisors run only these checks, and do n
 def check_workflows(**_: Any) -> list[CheckMessage]:
     """Check each workflow's steps, order, agents, actions and requests."""
     known = registry.workflows
-    found = [
+    problems = [
         (workflow, problem)
         for workflow in known.values()
         for problem in workflows.problems(workflow, registry.agents)
     ]
     if not any(workflows.is_malformed(workflow) for workflow in known.values()):
-        found += [
+        problems += [
             (workflow, problem)
             for workflow in known.values()
             for problem in children.problems(workflow, known)
         ]
-    return [_message(problem.of(f"workflow {workflow.name!r}")) for workflow, problem in found]
+    return [_message(problem.of(f"workflow {workflow.name!r}")) for workflow, problem in problems]
 
 
 @register(TAG)

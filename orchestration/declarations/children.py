@@ -37,7 +37,10 @@ def kind(step: Step) -> Iterable[Problem]:
         text = "has child tasks, and an agent, a function, a person or a signal as well"
         yield Problem("E017", text, ALONE)
     if step.undo or step.undo_request or step.irreversible or step.charges:
-        text = "has child tasks, whose own undo it is: it takes no undo, undo_request, irreversible or charges"
+        text = (
+            "has child tasks, whose own undo it is: it takes no undo, undo_request, irreversible or "
+            "charges"
+        )
         yield Problem("E017", text)
     if step.policy or step.returns is not None:
         yield Problem("E017", "has child tasks: it takes no policy and no returns")

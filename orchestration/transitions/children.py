@@ -76,7 +76,7 @@ def begin(due: Sequence[Due], by: str) -> tuple[Begun, list[Due]]:
     begun, unknown = Begun(), list[Due]()
     making = [(change, step) for change, step in due if step.direction == Direction.DO]
     above = _above({change.id for change, _ in making})
-    kept = _kept([step.id for _, step in making if step.attempt])
+    there = _there([step.id for _, step in making if step.attempt])
     for change, step in due:
         if step.direction == Direction.UNDO:
             begun.replies.append((change, step, _reply(step, by, Outcome.LATER)))
@@ -86,7 +86,7 @@ def begin(due: Sequence[Due], by: str) -> tuple[Begun, list[Due]]:
             unknown.append((change, step))
             continue
         try:
-            new = _planned(change, step, above[change.id], kept.get(step.id, set()))
+            new = _planned(change, step, above[change.id], there.get(step.id, set()))
         except NoChildren as why:
             reply = _reply(step, by, Outcome.REJECTED, code=why.code, message=str(why))
         else:
@@ -131,7 +131,7 @@ def _undone_by(undo: StepView, begun: Begun) -> int:
     )
 
 
-def _planned(change: Change, step: StepView, above: _Above, kept: set[int]) -> list[Planned]:
+def _planned(change: Change, step: StepView, above: _Above, there: set[int]) -> list[Planned]:
     """Return the children of a step, but for the positions that have one; raise `NoChildren`."""
     items = step.request.get("items")
     if not isinstance(items, list):
@@ -145,7 +145,7 @@ def _planned(change: Change, step: StepView, above: _Above, kept: set[int]) -> l
     return [
         _child(change, step, position, data, above)
         for position, data in enumerate(items)
-        if position not in kept
+        if position not in there
     ]
 
 
@@ -181,14 +181,14 @@ def _above(tasks: set[UUID]) -> Mapping[UUID, _Above]:
     return {task: _Above(until, depth) for task, until, depth in rows}
 
 
-def _kept(steps: Sequence[int]) -> dict[int, set[int]]:
+def _there(steps: Sequence[int]) -> dict[int, set[int]]:
     """Return the positions of children that are not being undone, by step (index task_of_parent)."""
-    kept: dict[int, set[int]] = {}
+    there: dict[int, set[int]] = {}
     if steps:
         rows = Task.objects.filter(parent__in=steps, undo_at=None)
         for step, position in rows.values_list("parent", "position"):
-            kept.setdefault(step or 0, set()).add(position or 0)
-    return kept
+            there.setdefault(step or 0, set()).add(position or 0)
+    return there
 
 
 def _without_taken(begun: Begun, by: str) -> Begun:

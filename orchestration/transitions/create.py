@@ -32,9 +32,10 @@ ENDED_AT_ONCE = (StatusKind.RECEIVED, StatusKind.COMPLETED)  # none of its steps
 # as model instances, and the submission process makes more rows than any other. A child has more columns,
 # and no more time than the task of its step.
 OF_CHILD = ", parent_id, position, result"
+DUE = "clock_timestamp() + time_allowed * interval '1 second'"
 
 
-def _tasks(more: str = "", given: str = "", names: str = "", until: str = "") -> str:
+def _tasks(more: str = "", values: str = "", names: str = "", due: str = DUE) -> str:
     """Return the statement that writes tasks; the columns that children have more are given as texts."""
     return f"""
 INSERT INTO orchestration_task (id, workflow, reference, state, priority, fairness_key, data, posted,
@@ -42,14 +43,14 @@ INSERT INTO orchestration_task (id, workflow, reference, state, priority, fairne
     contact, value, currency, ended_at{more})
 SELECT id, workflow, reference, state, priority, fairness_key, data, {content_hash("data")}, reply_to,
     owner_application, 0, false,
-    least(clock_timestamp() + time_allowed * interval '1 second'{until}),
+    {due},
     (SELECT coalesce(sum(seconds), 0) FROM orchestration_clockjump), clock_timestamp(),
     EXISTS (SELECT 1 FROM orchestration_application a WHERE a.name = reply_to AND a.notify_steps),
     label, contact, value, currency, CASE state WHEN 'processed' THEN clock_timestamp() END{more}
 FROM unnest(%(ids)s::uuid[], %(workflows)s::text[], %(references)s::text[],
     %(priorities)s::smallint[], %(fairness_keys)s::text[], %(data)s::jsonb[], %(reply_to)s::text[],
     %(allowed)s::float8[], %(owner_applications)s::text[], %(labels)s::text[], %(contacts)s::text[],
-    %(amounts)s::bigint[], %(currencies)s::text[], %(states)s::text[]{given})
+    %(amounts)s::bigint[], %(currencies)s::text[], %(states)s::text[]{values})
     AS t (id, workflow, reference, priority, fairness_key, data, reply_to, time_allowed,
         owner_application, label, contact, value, currency, state{names})
 """  # noqa: S608 - put together from constants
@@ -58,14 +59,14 @@ FROM unnest(%(ids)s::uuid[], %(workflows)s::text[], %(references)s::text[],
 TASKS = _tasks()
 CHILDREN = _tasks(
     more=OF_CHILD,
-    given=", %(parents)s::bigint[], %(positions)s::int[], %(results)s::jsonb[], %(until)s::timestamptz[]",
+    values=", %(parents)s::bigint[], %(positions)s::int[], %(results)s::jsonb[], %(until)s::timestamptz[]",
     names=f"{OF_CHILD}, until",
-    until=", until",
+    due=f"least(until, {DUE})",
 )
 
 
 class Parent(NamedTuple):
-    """Of which step a task is a child, its place among these, and until when it should have ended."""
+    """The step whose child a task is, its place among these, and until when it should have ended."""
 
     step: int
     position: int

@@ -35,8 +35,8 @@ SELECT p.step,
         LIMIT p.enough) AS processed) = p.enough
 FROM unnest(%(steps)s::bigint[], %(enough)s::int[]) AS p (step, enough)
 """
-# Of each step, the next children that are to be undone, the last first: by a step's own undo all, or those of
-# which it has no result.
+# Of each step, the next children that are to be undone, the last first: by a step's own undo all, or those
+# without whose result it has ended.
 TO_UNDO = """
 SELECT p.step, t.id, t.position FROM unnest(%(steps)s::bigint[], %(below)s::int[]) AS p (step, below)
 CROSS JOIN LATERAL (
@@ -113,40 +113,40 @@ def _undo(looks: Sequence[_Look]) -> tuple[set[UUID], set[int], list[Change]]:
     Returns the tasks of those whose children others have locked, the steps with children left, and the
     children whose undo begins.
     """
-    wanted = {look.step.id: look for look in looks if look.below and _undoes(look)}
-    if not wanted:
+    undoing = {look.step.id: look for look in looks if look.below and _undoes(look)}
+    if not undoing:
         return set(), set(), []
     values = {
-        "steps": list(wanted),
-        "below": [look.below for look in wanted.values()],
+        "steps": list(undoing),
+        "below": [look.below for look in undoing.values()],
         "limit": conf.BATCH_SIZE,
     }
     pages: dict[int, list[tuple[UUID, int]]] = defaultdict(list)
     for step, child, position in sql.run(TO_UNDO, values):
         pages[step].append((child, position))
-    unwanted = {
+    of_children = {
         child: look
-        for step, look in wanted.items()
+        for step, look in undoing.items()
         for child, position in pages[step]
         if look.undoes or _lacks(look.step, position)
     }
-    children = lock(unwanted, wait=False)
+    children = lock(of_children, wait=False)
     begun = [child for child in children.values() if not child.undoing]
     for child in begun:
-        look = unwanted[child.id]
+        look = of_children[child.id]
         why = "is undone" if look.undoes else "has enough others"
         undo.begin(child, actor=BY, reason=f"“{look.step.name}” of {look.change.reference} {why}")
-    return *_go_on(wanted, pages, unwanted.keys() - children.keys()), begun
+    return *_go_on(undoing, pages, of_children.keys() - children.keys()), begun
 
 
 def _go_on(
-    wanted: Mapping[int, _Look],
+    undoing: Mapping[int, _Look],
     pages: Mapping[int, Sequence[tuple[UUID, int]]],
     locked: Collection[UUID],
 ) -> tuple[set[UUID], set[int]]:
     """Ask for the next looks: what those undo that begin now is seen once it is written."""
     busy, goes_on = set(), set()
-    for step, look in wanted.items():
+    for step, look in undoing.items():
         if not (page := pages[step]):
             continue
         left = [position for child, position in page if child in locked]

@@ -20,10 +20,10 @@ FROM unnest(%(ids)s::uuid[], %(results)s::jsonb[]) AS r (id, result)
 WHERE t.id = r.id AND t.state = 'processed'
 RETURNING t.id
 """
-# A look for each step of whose children none is left, or any number is enough. Children that end at the same
-# time in other transactions are not seen to have ended, so their rows decide: the last child that has not
-# ended (along task_child_unended) and that nobody else has locked cannot end before this is committed, and
-# who ends it then sees this one. Where there is none, whoever commits last has asked for a look.
+# Asks for a look at each step that has no child left, or for which some of them are enough. Children that
+# end at the same time in other transactions seem not to have ended. So the last child that has not ended
+# (along task_child_unended), and that no other session has locked, is locked here: its end comes after this
+# commit, and sees this one's. Without such a child the look is asked for, maybe by several.
 ENDED = """
 INSERT INTO orchestration_join (step_id, task_id)
 SELECT s.id, s.task_id FROM orchestration_step s

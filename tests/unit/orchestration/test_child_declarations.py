@@ -22,13 +22,13 @@ def parcels(**fields):
     return Step(**{**known, **fields})
 
 
-def found(monkeypatch, *workflows):
+def errors_of(monkeypatch, *workflows):
     monkeypatch.setattr(registry, "workflows", {each.name: each for each in workflows})
     return [f"{error.id.removeprefix('orchestration.')} {error.msg}" for error in check_workflows()]
 
 
 def of_steps(monkeypatch, *steps, **fields):
-    return found(monkeypatch, Workflow(name="w", steps=list(steps), **fields), child())
+    return errors_of(monkeypatch, Workflow(name="w", steps=list(steps), **fields), child())
 
 
 @pytest.mark.parametrize(
@@ -148,7 +148,7 @@ def test_result_of_a_workflow(monkeypatch, outcome, problem):
 def test_children_are_not_submitted(monkeypatch):
     parent = Workflow(name="w", steps=[parcels()])
     for fields in ({"record": print}, {"private": ["x"]}):
-        (problem,) = found(monkeypatch, parent, child(**fields))
+        (problem,) = errors_of(monkeypatch, parent, child(**fields))
         assert "makes children of 'parcel', which has record or private" in problem
 
 
@@ -158,13 +158,13 @@ def test_children_without_end(monkeypatch):
         step = Step(**{"name": "next", "workflow": of, "request": request, **fields})
         return Workflow(name=name, steps=[step])
 
-    problems = found(monkeypatch, workflow("a", "b"), workflow("b", "a"), workflow("c", "a"))
+    problems = errors_of(monkeypatch, workflow("a", "b"), workflow("b", "a"), workflow("c", "a"))
     assert [problem.split("'")[1] for problem in problems] == ["a", "b"]
     assert "its tasks make children without end" in problems[0]
     assert (
-        found(
+        errors_of(
             monkeypatch, workflow("a", "b"), workflow("b", "a", each=field("rest"), request=item())
         )
         == []
     )
-    assert found(monkeypatch, workflow("a", "a", when=field("more"))) == []
+    assert errors_of(monkeypatch, workflow("a", "a", when=field("more"))) == []

@@ -157,8 +157,7 @@ def ask_undo(task):
 def resubmit_failed(task, run):
     """Have the failed step of a task tried again, with a service that does it."""
     run.script("greeter.greet", outcomes.done(id="g"), reference=task.reference)
-    found = Task.named(task.workflow, task.reference)
-    failed = Step.objects.get(task=found, process_state="error")
+    failed = Step.objects.get(task__reference=task.reference, process_state="error")
     assert resubmit(failed.id, attempt=failed.attempt, actor="ann", reason="again") is None
     run.go()
 
@@ -270,7 +269,7 @@ class TestFailure:
             ),
         ],
     )
-    def test_what_is_no_list_of_items(self, declare, run, data, code, message):
+    def test_items_that_are_not_a_list(self, declare, run, data, code, message):
         declare(SORT, children())
         order = run.submit("order", data)
         run.go()

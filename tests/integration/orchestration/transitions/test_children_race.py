@@ -6,8 +6,6 @@ import pytest
 from django.db import transaction
 
 from orchestration import registry, scheduler
-from orchestration.messaging import queues
-from orchestration.messaging.messages import Request
 from orchestration.models import Join, Step, Task
 from orchestration.payloads.placeholders import field, item
 from orchestration.states import LOCAL
@@ -19,7 +17,7 @@ from orchestration.workers import scheduler_duties
 from orchestration.workflows.step import Step as Declared
 from orchestration.workflows.workflow import Workflow
 from tests.support.database import another
-from tests.support.engine import new_task, reply_to
+from tests.support.engine import new_task, reply_to, sent
 from tests.support.together import at_once
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -50,12 +48,11 @@ def begun(count):
     order = new_task(workflow="order", data={"to": list(range(count))})
     scheduler.run_once("scheduler-0", [], [LOCAL])
     assert Task.objects.filter(parent__task=order).count() == count
-    raw = queues.take("greeter", 1000)
-    return order, [Request.parse(item) for item in raw if item != queues.LOOK]
+    return order, sent()
 
 
 def end_side_by_side(requests):
-    """Record the replies of two schedulers, of which neither has committed when the other looks."""
+    """Record the replies of two schedulers, before either has committed."""
     both = threading.Barrier(2)
 
     def end(request):
@@ -79,7 +76,7 @@ def test_last_two_children_end_at_the_same_time(declare):
     )  # fmt: skip
 
 
-def test_without_the_lock_nobody_ends_the_step(declare, monkeypatch):
+def test_without_the_lock_no_session_ends_the_step(declare, monkeypatch):
     """The guard is needed: each of the two sees that the other has not ended."""
     monkeypatch.setattr(joins, "ENDED", UNLOCKED)
     order, requests = begun(2)
