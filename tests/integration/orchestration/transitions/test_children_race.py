@@ -5,19 +5,17 @@ import threading
 import pytest
 from django.db import transaction
 
-from orchestration import registry, scheduler
+from orchestration import scheduler
 from orchestration.models import Join, Step, Task
-from orchestration.payloads.placeholders import field, item
 from orchestration.states import LOCAL
 from orchestration.transitions import children as making
 from orchestration.transitions import joined, joins
 from orchestration.transitions.replies import record
 from orchestration.transitions.undo import undo
 from orchestration.workers import scheduler_duties
-from orchestration.workflows.step import Step as Declared
-from orchestration.workflows.workflow import Workflow
+from tests.support import children
 from tests.support.database import another
-from tests.support.engine import new_task, reply_to, sent
+from tests.support.engine import new_task, reply_to
 from tests.support.together import at_once
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -28,27 +26,8 @@ UNLOCKED = joins.ENDED.replace("FOR NO KEY UPDATE SKIP LOCKED", "")
 
 @pytest.fixture
 def declare(monkeypatch):
-    def add(**fields):
-        pack = Declared(
-            name="pack", agent="greeter", action="greet", undo=None, request={"to": field("to")}
-        )
-        parcels = Declared(
-            name="parcels", workflow="parcel", each=field("to"), request={"to": item()}, **fields
-        )
-        for name, step in (("parcel", pack), ("order", parcels)):
-            workflow = Workflow(name=name, steps=[step], result={"to": field("to")})
-            monkeypatch.setitem(registry.workflows, name, workflow)
-
-    add()
-    return add
-
-
-def begun(count):
-    """Return a task with that many children, and the requests of these."""
-    order = new_task(workflow="order", data={"to": list(range(count))})
-    scheduler.run_once("scheduler-0", [], [LOCAL])
-    assert Task.objects.filter(parent__task=order).count() == count
-    return order, sent()
+    """The workflow of a step with children."""
+    children.declare(monkeypatch)
 
 
 def end_side_by_side(requests):
@@ -66,7 +45,7 @@ def end_side_by_side(requests):
 
 
 def test_last_two_children_end_at_the_same_time(declare):
-    order, requests = begun(2)
+    order, requests = children.begun(2)
     end_side_by_side(requests)
     assert Join.objects.exists()
     scheduler_duties.run()
@@ -79,7 +58,7 @@ def test_last_two_children_end_at_the_same_time(declare):
 def test_without_the_lock_no_session_ends_the_step(declare, monkeypatch):
     """The guard is needed: each of the two sees that the other has not ended."""
     monkeypatch.setattr(joins, "ENDED", UNLOCKED)
-    order, requests = begun(2)
+    order, requests = children.begun(2)
     end_side_by_side(requests)
     assert not Join.objects.exists()
     assert set(Task.objects.filter(parent__task=order).values_list("state", flat=True)) == {
@@ -88,7 +67,7 @@ def test_without_the_lock_no_session_ends_the_step(declare, monkeypatch):
 
 
 def test_child_that_ends_before_others_asks_for_no_look(declare):
-    _, requests = begun(3)
+    _, requests = children.begun(3)
     record([reply_to(requests[0])])
     assert not Join.objects.exists()
     record([reply_to(requests[2])])
@@ -99,7 +78,7 @@ def test_child_that_ends_before_others_asks_for_no_look(declare):
 
 def test_many_children_end_in_several_schedulers(declare):
     """However replies are shared out, each step ends once."""
-    orders = [begun(4) for _ in range(25)]
+    orders = [children.begun(4) for _ in range(25)]
     requests = [request for _, of_order in orders for request in of_order]
 
     def end(number):
@@ -120,7 +99,7 @@ def test_many_children_end_in_several_schedulers(declare):
 
 
 def test_two_schedulers_look_at_the_same_children(declare):
-    order, requests = begun(2)
+    order, requests = children.begun(2)
     record([reply_to(request) for request in requests])
     with another() as cursor:
         cursor.execute(
@@ -135,7 +114,7 @@ def test_two_schedulers_look_at_the_same_children(declare):
 
 
 def test_child_that_is_locked_is_undone_later(declare):
-    order, _ = begun(2)
+    order, _ = children.begun(2)
     undo(order.id, actor="ann", reason="no")
     scheduler.run_once("scheduler-1", [], [LOCAL])
     child = Task.objects.filter(parent__task=order).first()

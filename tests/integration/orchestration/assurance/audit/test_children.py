@@ -2,16 +2,14 @@
 
 import pytest
 
-from orchestration import registry, scheduler
+from orchestration import scheduler
 from orchestration.models import Task
-from orchestration.payloads.placeholders import field, item
 from orchestration.states import LOCAL
 from orchestration.transitions.replies import record
 from orchestration.transitions.undo import undo
 from orchestration.workers import scheduler_duties
-from orchestration.workflows.step import Step as Declared
-from orchestration.workflows.workflow import Workflow
-from tests.support.engine import new_task, reply_to, sent
+from tests.support import children
+from tests.support.engine import claimed, reply_to
 from tests.support.violations import plant, violations
 
 pytestmark = pytest.mark.django_db
@@ -20,18 +18,10 @@ LONG_AGO = "clock_timestamp() - interval '2 hours'"
 
 @pytest.fixture
 def order(monkeypatch):
-    """A task whose two children wait for their agent."""
-    pack = Declared(
-        name="pack", agent="greeter", action="greet", undo=None, request={"to": field("to")}
-    )
-    parcels = Declared(
-        name="parcels", workflow="parcel", each=field("to"), request={"to": item()}, enough=5
-    )
-    for name, step in (("parcel", pack), ("order", parcels)):
-        monkeypatch.setitem(registry.workflows, name, Workflow(name=name, steps=[step]))
-    order = new_task("A", workflow="order", data={"to": [1, 2]})
-    scheduler.run_once("scheduler-1", [], [LOCAL])
-    assert Task.objects.filter(parent__task=order).count() == 2
+    """A task with two children under way."""
+    children.declare(monkeypatch)
+    order, requests = children.begun(2, "A")
+    order.requests = requests
     return order
 
 
@@ -40,7 +30,7 @@ def found():
 
 
 def end(order):
-    record([reply_to(request) for request in sent()])
+    record([reply_to(request) for request in order.requests])
     scheduler_duties.run()
     order.refresh_from_db()
 
@@ -52,6 +42,8 @@ def test_sound_children_have_no_violation(order):
     undo(order.id, actor="ann", reason="no")
     scheduler.run_once("scheduler-1", [], [LOCAL])
     scheduler_duties.run()
+    order.requests = claimed()
+    end(order)
     assert set(Task.objects.values_list("state", flat=True)) == {"undone"}
     assert found() == []
 
@@ -60,16 +52,19 @@ def test_children_that_have_all_ended(order):
     plant(
         f"UPDATE orchestration_task SET state = 'processed', ended_at = {LONG_AGO} WHERE parent_id > 0"
     )
-    plant(f"UPDATE orchestration_step s SET process_state = 'processed', result = '{{}}', ended_at = {LONG_AGO}"
+    plant(f"UPDATE orchestration_step s SET process_state = 'processed', result = '{{}}',"
+        f" ended_at = {LONG_AGO}"
           " FROM orchestration_task t WHERE t.id = s.task_id AND t.parent_id > 0")  # fmt: skip
     assert (1, "A") in found()
 
 
 def test_processed_step_with_a_child_that_goes_on(order):
     plant(
-        "UPDATE orchestration_task SET state = 'processed', ended_at = clock_timestamp() WHERE parent_id IS NULL"
+        "UPDATE orchestration_task SET state = 'processed', ended_at = clock_timestamp()"
+        " WHERE parent_id IS NULL"
     )
-    plant(f"UPDATE orchestration_step SET process_state = 'processed', result = '{{}}', ended_at = {LONG_AGO}"
+    plant(f"UPDATE orchestration_step SET process_state = 'processed', result = '{{}}',"
+        f" ended_at = {LONG_AGO}"
           " WHERE name = 'parcels'")  # fmt: skip
     assert (5, "A") in found()
 
@@ -92,7 +87,8 @@ def test_two_children_for_an_item(order):
 def test_child_that_stands_after_the_undo(order):
     end(order)
     undo(order.id, actor="ann", reason="no")
-    plant(f"UPDATE orchestration_step SET process_state = 'processed', result = '{{}}', ended_at = {LONG_AGO},"
+    plant(f"UPDATE orchestration_step SET process_state = 'processed', result = '{{}}',"
+        f" ended_at = {LONG_AGO},"
           " attempt = 1 WHERE name = 'parcels' AND direction = 'undo'")  # fmt: skip
     assert (7, "A") in found()
 
