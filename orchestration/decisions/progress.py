@@ -48,6 +48,7 @@ class Refusal(Enum):
     CHANGED = "it has changed since it was seen"
     ENDED = "it has ended"
     REPORTED = "its result has been reported"
+    HAS_CHILDREN = "its child tasks end it: undo these, or the task"
     NOTHING_TO_DO = "no item of the selection is eligible"
     GROWN = "the selection has grown since the dry run: refresh the dry run"
     TOO_MANY = "the selection is too large: narrow it"

@@ -9,7 +9,7 @@ from django.db import transaction
 from ..decisions.progress import Refusal, StepView, after_reply
 from ..models import Wait
 from ..models.history import EventKind
-from ..states import Direction, Outcome, StepState
+from ..states import LOCAL, Direction, Outcome, StepState
 from . import moves, waits
 from .change import Change
 from .handled import Handled
@@ -33,8 +33,8 @@ def report(task: UUID, name: str, reported: Report) -> Refusal | None:
     if change is None:
         return Refusal.NO_SUCH_TASK
     step = _named(change, name)
-    if step is None:
-        return Refusal.NO_SUCH_STEP
+    if step is None or _awaits_children(step):
+        return Refusal.HAS_CHILDREN if step else Refusal.NO_SUCH_STEP
     if step.state == StepState.AWAITING:
         if reported.of and reported.of != Wait.objects.get(step=step.id).external_id:
             return Refusal.OTHER_ATTEMPT
@@ -46,6 +46,11 @@ def report(task: UUID, name: str, reported: Report) -> Refusal | None:
         return None
     done_so = reported.outcome == Outcome.DONE and reported.result == step.result
     return None if done_so else Refusal.REPORTED
+
+
+def _awaits_children(step: StepView) -> bool:
+    """Return whether the children of a step end it, or their undo its own undo."""
+    return step.makes_children or (step.agent == LOCAL and step.direction == Direction.UNDO)
 
 
 def _named(change: Change, name: str) -> StepView | None:

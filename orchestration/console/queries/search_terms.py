@@ -67,6 +67,7 @@ class Filters:
     agent: str = ""
     error: str = ""
     reference: str = ""
+    parent: str = ""
     contact: str = ""
     alert: int | None = None
     incident: int | None = None
@@ -229,6 +230,12 @@ def _begins(field: str) -> Reader:
     return read
 
 
+def _parent(value: str) -> FilterFields:
+    if not value:
+        raise InvalidValue("enter the reference or the id of a task with children")
+    return {"parent": value}
+
+
 def _contact(value: str) -> FilterFields:
     if not value:
         raise InvalidValue("enter a contact")
@@ -250,19 +257,13 @@ QUALIFIERS: dict[str, Reader] = {
     "before": _before,
     "created": _created,
     "reference": _begins("reference"),
+    "parent": _parent,
     "contact": _contact,
     "alert": _number_of("alert"),
     "incident": _number_of("incident"),
 }
-ONE_ONLY = (
-    "state",
-    "workflow",
-    "step",
-    "agent",
-    "contact",
-    "alert",
-    "incident",
-)  # of these a task has one
+# of these a task has one
+ONE_ONLY = ("state", "workflow", "step", "agent", "parent", "contact", "alert", "incident")
 
 
 def understood(name: str, value: str, *, personal: bool) -> tuple[str, Filters]:

@@ -6,13 +6,15 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from uuid import UUID
 
+from django.db.models import Case, Count, Q, When
+
 from ...applications import by_hand
 from ...database import clock
 from ...decisions import flow_words
 from ...decisions.recovery import KEY_FORGOTTEN, KEYS, keeps_key, key_of_resubmission
 from ...models import Alert, Attempt, AttemptEvidence, Event, Hold, Step, Submission, Task, Wait
 from ...payloads.keys import step_key
-from ...states import FINAL_TASK_STATES, Outcome, StepState
+from ...states import FINAL_TASK_STATES, LOCAL, Direction, Outcome, StepState, TaskState
 from ...waiting import next_step
 from ...waiting.agent_facts import agents, queued
 from ...waiting.agent_view import AgentView
@@ -22,6 +24,7 @@ from .conflicts import late_effects
 
 MOST_ATTEMPTS = 200
 MOST_EVENTS = 200
+MOST_CHILDREN = 20  # of a step; the list of tasks has all
 MOST_EVIDENCE = 20  # up to 12 kB each, and the page polls
 UNDER_WAY = (StepState.ERROR, StepState.PROCESSING, StepState.PENDING, StepState.AWAITING)
 
@@ -52,6 +55,19 @@ def again(step: Step, *, changed: bool = False, nothing_done: bool = False) -> R
 
 
 @dataclass(frozen=True, kw_only=True)
+class Children:
+    """The children of a step: how many are in each state, and the first of them, those in error before."""
+
+    states: Mapping[str, int]
+    first: Sequence[Task]
+
+    @property
+    def count(self) -> int:
+        """Return how many there are."""
+        return sum(self.states.values())
+
+
+@dataclass(frozen=True, kw_only=True)
 class StepDetail:
     """A step, its tries, and what happens next to it."""
 
@@ -61,6 +77,7 @@ class StepDetail:
     hold: Hold | None = None
     evidence: Mapping[int, AttemptEvidence] = field(default_factory=dict)  # by attempt
     wait: Wait | None = None
+    children: Children | None = None
 
     @property
     def tried(self) -> Sequence[tuple[Attempt, AttemptEvidence | None]]:
@@ -85,7 +102,13 @@ class StepDetail:
     @property
     def awaits(self) -> bool:
         """Return whether its result is still to come, and may be recorded."""
-        return self.step.process_state == StepState.AWAITING
+        return self.step.process_state == StepState.AWAITING and not self.awaits_children
+
+    @property
+    def awaits_children(self) -> bool:
+        """Return whether its children end it, or its undo."""
+        undoes = self.step.agent == LOCAL and self.step.direction == Direction.UNDO
+        return undoes or bool((self.step.flow or {}).get("workflow"))
 
     @property
     def reminders(self) -> int:
@@ -140,8 +163,8 @@ class TaskDetail:
 
 
 def task_detail(task_id: UUID) -> TaskDetail | None:
-    """Return a task's page, or None if the task is unknown: fifteen queries at most."""
-    task = Task.objects.filter(id=task_id).first()
+    """Return a task's page, or None if the task is unknown: fifteen queries at most, and two for children."""
+    task = Task.objects.select_related("parent__task").filter(id=task_id).first()
     if task is None:
         return None
     now, known = clock.database_now(), agents()
@@ -152,7 +175,7 @@ def task_detail(task_id: UUID) -> TaskDetail | None:
     events = list(newest[: MOST_EVENTS + 1])
     done = next_step.done_names(steps)
     held = holds_on([task.id])
-    places, waits = queued(steps), waits_of(steps)
+    places, waits, children = queued(steps), waits_of(steps), _children(steps)
     details = []
     for step in steps:
         hold = held.of(task.id, task.workflow, step.name)
@@ -174,6 +197,7 @@ def task_detail(task_id: UUID) -> TaskDetail | None:
                 hold=hold,
                 evidence=evidence[step.id],
                 wait=waits.get(step.id),
+                children=children.get(step.id),
             )
         )
     return TaskDetail(
@@ -188,6 +212,22 @@ def task_detail(task_id: UUID) -> TaskDetail | None:
         late_effects=late_effects(task.id),
         started=by_hand.started(task.workflow, task.reference),
     )
+
+
+def _children(steps: Sequence[Step]) -> dict[int, Children]:
+    """Return the children of each step that may have some; no query if none may (task_of_parent)."""
+    makers = [step.id for step in steps if (step.flow or {}).get("workflow") and step.attempt]
+    children = {}
+    for step in makers:
+        rows = Task.objects.filter(parent=step)
+        states = dict(rows.order_by("state").values_list("state").annotate(Count("id")))
+        if states:
+            in_error = Q(state=TaskState.ERROR)
+            first = rows.order_by(Case(When(in_error, then=0), default=1), "position", "id")
+            children[step] = Children(
+                states=states, first=first.defer("data", "result")[:MOST_CHILDREN]
+            )
+    return children
 
 
 def _attempts(steps: Sequence[Step]) -> tuple[dict[int, list[Attempt]], bool]:

@@ -30,6 +30,11 @@ def background_workflows() -> list[str]:
     return sorted(workflow.name for workflow in registry.workflows.values() if workflow.background)
 
 
+def have_children() -> bool:
+    """Return whether tasks of any workflow have children."""
+    return any(step.workflow for workflow in registry.workflows.values() for step in workflow.steps)
+
+
 def whole(filters: Filters, at: Path, *, alone: bool = False) -> Q:
     """Return filters as one condition; `alone`: each row is checked individually."""
     condition = of_task(filters, at, alone=alone)
@@ -75,6 +80,8 @@ def of_task(filters: Filters, at: Path, *, alone: bool = False) -> Q:
             condition &= Q(**{f"{at.fields}{name}": asked})
     if filters.reference:
         condition &= Q(**{f"{at.fields}reference__startswith": filters.reference})
+    if filters.parent:
+        condition &= Q(**{f"{at.fields}parent__in": _steps_of(filters.parent)})
     for bound in filters.values:
         condition &= _compared("value", bound, at)
     for trouble in filters.troubles:
@@ -83,6 +90,14 @@ def of_task(filters: Filters, at: Path, *, alone: bool = False) -> Q:
     for other in filters.without:
         condition &= _lacking(other, at)
     return condition
+
+
+def _steps_of(parent: str) -> QuerySet[Step, int]:
+    """Return the steps of a task by its reference or id: their children are found by task_of_parent."""
+    named = Q(task__reference=parent)
+    if known := as_uuid(parent):
+        named |= Q(task=known)
+    return Step.objects.filter(named).values("id")
 
 
 def _received(filters: Filters, at: Path) -> Q:
@@ -98,9 +113,12 @@ def _received(filters: Filters, at: Path) -> Q:
 def _shown(filters: Filters, at: Path) -> Q:
     """Return which tasks are not left out: also such as are in trouble, or named in full."""
     background = background_workflows() if filters.foreground else []
-    if not background:
+    children = filters.foreground and have_children()
+    if not background and not children:
         return Q()
-    shown = ~Q(**{f"{at.fields}workflow__in": background})
+    shown = ~Q(**{f"{at.fields}workflow__in": background}) if background else Q()
+    if children:
+        shown &= Q(**{f"{at.fields}parent__isnull": True})
     shown |= Q(**{f"{at.fields}state": TaskState.ERROR}) | _in_trouble("overdue", at)
     for word in filters.words:
         shown |= Q(**{f"{at.fields}reference": word})
