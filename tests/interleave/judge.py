@@ -15,7 +15,7 @@ from orchestration.models import Event, Task
 from orchestration.models.history import EventKind
 from orchestration.models.retention import removal_key
 
-from . import skips
+from . import children, skips
 from .services import LEDGER
 
 LOADS = (tables.SLICE, tables.STEPS, tables.ATTEMPTS, tables.EVENTS, tables.TASKS, tables.EFFECTS)
@@ -44,7 +44,14 @@ WHERE u.kind = 'undo' AND EXISTS (SELECT FROM orchestration_event r WHERE r.step
 
 def problems(*, calm: bool) -> list[str]:
     """Return the problems after a run; `calm`: it had no fault."""
-    troubles = [*_ledger(), *_sent(), *skips.problems(), *_histories(calm=calm), *_audit()]
+    troubles = [
+        *_ledger(),
+        *_sent(),
+        *skips.problems(),
+        *children.problems(),
+        *_histories(calm=calm),
+        *_audit(),
+    ]
     return sorted(dict.fromkeys(troubles))
 
 

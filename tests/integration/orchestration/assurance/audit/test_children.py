@@ -25,7 +25,7 @@ def order(monkeypatch):
     return order
 
 
-def found():
+def broken():
     return sorted((violation.invariant, violation.reference) for violation in violations())
 
 
@@ -36,16 +36,16 @@ def end(order):
 
 
 def test_sound_children_have_no_violation(order):
-    assert found() == []
+    assert broken() == []
     end(order)
-    assert (order.state, found()) == ("processed", [])
+    assert (order.state, broken()) == ("processed", [])
     undo(order.id, actor="ann", reason="no")
     scheduler.run_once("scheduler-1", [], [LOCAL])
     scheduler_duties.run()
     order.requests = claimed()
     end(order)
     assert set(Task.objects.values_list("state", flat=True)) == {"undone"}
-    assert found() == []
+    assert broken() == []
 
 
 def test_children_that_have_all_ended(order):
@@ -55,7 +55,7 @@ def test_children_that_have_all_ended(order):
     plant(f"UPDATE orchestration_step s SET process_state = 'processed', result = '{{}}',"
         f" ended_at = {LONG_AGO}"
           " FROM orchestration_task t WHERE t.id = s.task_id AND t.parent_id > 0")  # fmt: skip
-    assert (1, "A") in found()
+    assert (1, "A") in broken()
 
 
 def test_processed_step_with_a_child_that_goes_on(order):
@@ -66,22 +66,22 @@ def test_processed_step_with_a_child_that_goes_on(order):
     plant(f"UPDATE orchestration_step SET process_state = 'processed', result = '{{}}',"
         f" ended_at = {LONG_AGO}"
           " WHERE name = 'parcels'")  # fmt: skip
-    assert (5, "A") in found()
+    assert (5, "A") in broken()
 
 
 def test_child_without_its_step(order):
     plant("UPDATE orchestration_task SET parent_id = 999999 WHERE position = 1")
-    assert (2, "A/parcels/1") in found()
+    assert (2, "A/parcels/1") in broken()
 
 
 def test_child_of_a_step_that_has_none(order):
     plant("UPDATE orchestration_step SET flow = NULL WHERE name = 'parcels'")
-    assert {(2, "A/parcels/0"), (2, "A/parcels/1")} <= set(found())
+    assert {(2, "A/parcels/0"), (2, "A/parcels/1")} <= set(broken())
 
 
 def test_two_children_for_an_item(order):
     plant("UPDATE orchestration_task SET position = 0 WHERE position = 1")
-    assert (2, "A") in found()
+    assert (2, "A") in broken()
 
 
 def test_child_that_stands_after_the_undo(order):
@@ -90,7 +90,7 @@ def test_child_that_stands_after_the_undo(order):
     plant(f"UPDATE orchestration_step SET process_state = 'processed', result = '{{}}',"
         f" ended_at = {LONG_AGO},"
           " attempt = 1 WHERE name = 'parcels' AND direction = 'undo'")  # fmt: skip
-    assert (7, "A") in found()
+    assert (7, "A") in broken()
 
 
 def test_child_whose_undo_does_not_begin(order):
@@ -98,4 +98,4 @@ def test_child_whose_undo_does_not_begin(order):
     undo(order.id, actor="ann", reason="no")
     scheduler.run_once("scheduler-1", [], [LOCAL])
     plant(f"UPDATE orchestration_step SET dispatched_at = {LONG_AGO} WHERE direction = 'undo'")
-    assert (1, "A") in found()
+    assert (1, "A") in broken()

@@ -47,8 +47,8 @@ def test_task_stays_as_long_as_a_child(order):
 
 def test_task_is_archived_and_put_back_with_its_children(order, tmp_path):
     before = list(Task.objects.order_by("id").values())
-    said = []
-    assert archive.archive(tmp_path, None, ["order", "parcel"], said.append) == 3
+    reports = []
+    assert archive.archive(tmp_path, None, ["order", "parcel"], reports.append) == 3
     assert references() == []
-    assert archive.restore(tmp_path, said.append) == 3
+    assert archive.restore(tmp_path, reports.append) == 3
     assert list(Task.objects.order_by("id").values()) == before
