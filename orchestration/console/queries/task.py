@@ -225,7 +225,7 @@ def _children(steps: Sequence[Step]) -> dict[int, Children]:
             in_error = Q(state=TaskState.ERROR)
             first = rows.order_by(Case(When(in_error, then=0), default=1), "position", "id")
             children[step] = Children(
-                states=states, first=first.defer("data", "result")[:MOST_CHILDREN]
+                states=states, first=list(first.defer("data", "result")[:MOST_CHILDREN])
             )
     return children
 

@@ -97,7 +97,7 @@ def _steps_of(parent: str) -> QuerySet[Step, int]:
     named = Q(task__reference=parent)
     if known := as_uuid(parent):
         named |= Q(task=known)
-    return Step.objects.filter(named).values("id")
+    return Step.objects.filter(named).values_list("id", flat=True)
 
 
 def _received(filters: Filters, at: Path) -> Q:
