@@ -11,13 +11,14 @@ from msgspec import Struct, structs
 from ..payloads.placeholders import Loads
 from ..states import (
     ENDED_STEP_STATES,
+    LOCAL,
     SATISFIED_STEP_STATES,
     Direction,
     Outcome,
     StepState,
     TaskState,
 )
-from .flow import Flow
+from .flow import CHILDREN, Flow
 
 
 class Refusal(Enum):
@@ -95,7 +96,7 @@ class StepView(Struct, frozen=True, gc=False):
     @property
     def makes_children(self) -> bool:
         """Whether it is done by child tasks, or was to be: its undo undoes these."""
-        return self.flow is not None and bool(self.flow.workflow)
+        return self.agent == LOCAL and self.undo_action == CHILDREN
 
     @property
     def dispatch(self) -> int:

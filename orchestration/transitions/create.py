@@ -160,6 +160,7 @@ def _view(number: int, task: UUID, plan: StepPlan) -> StepView:
     return StepView(
         id=number, task=task, name=plan.name, agent=plan.agent, state=plan.state, after=plan.after,
         attempt=0, locked_by=None, request=plan.request, result=None, flow=plan.flow,
+        undo_action=plan.undo_action,
     )  # fmt: skip
 
 

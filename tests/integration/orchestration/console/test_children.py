@@ -5,6 +5,7 @@ from django.urls import reverse
 
 from orchestration.console.queries import task as queries
 from orchestration.models import Step, Task
+from orchestration.operations.undo_preview import undo_preview
 from orchestration.transitions.replies import record
 from tests.support import children, operators
 from tests.support.engine import reply_to
@@ -76,3 +77,13 @@ def test_list_shows_children_where_they_are_asked_for(operator, order):
     assert listed(operator, f"parent:{order.id} state:processed") == {"A/parcels/0"}
     assert listed(operator, "-parent:A") == {"A"}
     assert listed(operator, "with:background") == {"A", "A/parcels/0", "A/parcels/1", "A/parcels/2"}
+
+
+def test_undo_of_a_task_with_children_is_shown_and_begun(operator, order):
+    address = reverse("ops:undo", args=[order.id])
+    shown = operator.get(address).content.decode()
+    assert "the undo of its children" in shown
+    seen = undo_preview(order.id)["seen"]
+    assert operator.post(address, {"reason": "no", "seen": seen}).status_code == 302
+    order.refresh_from_db()
+    assert order.state == "undoing"

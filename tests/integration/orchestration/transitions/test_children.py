@@ -175,6 +175,8 @@ class TestFailure:
         run.script("greeter.greet", outcomes.rejected("no"), reference=failing)
         run.go()
         assert (order.state, order.steps["parcels"]) == ("processing", "awaiting")
+        assert order.step("parcels").children == {"error": 1, "processed": 1}
+        assert order.step("sort").children == {}
         assert of(run, order, 1).state == "error"
         resubmit_failed(of(run, order, 1), run)
         assert order.state == "processed"
