@@ -63,7 +63,7 @@ from .models import RetentionPolicy
 from .models.application import Delivery
 from .models.inbox import StatusKind
 from .payloads.money import format_money
-from .payloads.placeholders import done, field, first, key, loaded, not_, passed, result
+from .payloads.placeholders import done, field, first, item, key, loaded, not_, passed, result
 from .people.roles import give
 from .schedules import rows as schedule_rows
 from .states import Direction, Health, StepState, TaskState
@@ -81,10 +81,10 @@ __all__ = [
     "aacknowledge", "aamend", "acknowledge", "acomplete", "action", "amend", "aprogress",
     "arequest_resubmit", "arequest_undo", "astatus_messages", "asubmit", "asubmit_many", "authenticate",
     "complete", "done", "ensure_application", "field", "first", "format_money", "give", "is_busy",
-    "is_unavailable", "keep_tasks", "key", "loaded", "not_", "passed", "progress", "receive_status",
-    "register", "register_audit", "register_duty", "register_external_view", "register_scope",
-    "request_resubmit", "request_undo", "result", "schedule", "status_messages", "submit", "submit_many",
-    "unschedule",
+    "is_unavailable", "item", "keep_tasks", "key", "loaded", "not_", "passed", "progress",
+    "receive_status", "register", "register_audit", "register_duty", "register_external_view",
+    "register_scope", "request_resubmit", "request_undo", "result", "schedule", "status_messages", "submit",
+    "submit_many", "unschedule",
 ]  # fmt: skip
 
 

@@ -9,7 +9,7 @@ from django.core.checks import Warning as Warn
 from django.db import connection
 
 from . import registry
-from .declarations import agents, applications, schedules, workflows
+from .declarations import agents, applications, children, schedules, workflows
 from .declarations.problem import Problem, in_name
 
 TAG = "orchestration"  # workers and supervisors run only these checks, and do not load the pages
@@ -18,11 +18,19 @@ TAG = "orchestration"  # workers and supervisors run only these checks, and do n
 @register(TAG)
 def check_workflows(**_: Any) -> list[CheckMessage]:
     """Check each workflow's steps, order, agents, actions and requests."""
-    return [
-        _message(problem.of(f"workflow {workflow.name!r}"))
-        for workflow in registry.workflows.values()
+    known = registry.workflows
+    problems = [
+        (workflow, problem)
+        for workflow in known.values()
         for problem in workflows.problems(workflow, registry.agents)
     ]
+    if not any(workflows.is_malformed(workflow) for workflow in known.values()):
+        problems += [
+            (workflow, problem)
+            for workflow in known.values()
+            for problem in children.problems(workflow, known)
+        ]
+    return [_message(problem.of(f"workflow {workflow.name!r}")) for workflow, problem in problems]
 
 
 @register(TAG)

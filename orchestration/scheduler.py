@@ -57,7 +57,7 @@ class _Committed:
     applications: set[str] = field(default_factory=set)  # those with new status messages
     postponed: list[PoppedReply] = field(default_factory=list)  # their rows others have locked
     held: bool = False  # steps to compute that are held were met
-    reported: bool = False  # a step awaits what has been reported already
+    reported: bool = False  # there is more to do for `scheduler_duties`
 
 
 def run_once(by: str, raw_replies: Sequence[bytes], agents: Collection[str]) -> TurnResult:
@@ -153,9 +153,12 @@ def _take(
 
 
 def all_agents() -> set[str]:
-    """Return all agents, and LOCAL if any workflow has computed steps."""
+    """Return all agents, and LOCAL if any workflow has steps that are computed, or have children."""
     steps = (step for workflow in registry.workflows.values() for step in workflow.steps)
-    return {*registry.agents, *([LOCAL] if any(step.compute for step in steps) else ())}
+    return {
+        *registry.agents,
+        *([LOCAL] if any(step.compute or step.workflow for step in steps) else ()),
+    }
 
 
 def _record_in_parts(done: _Committed, popped: Sequence[PoppedReply], error: Exception) -> None:

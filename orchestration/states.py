@@ -130,14 +130,14 @@ STEP_MOVES: dict[StepState, dict[StepState, str]] = {
     },
     StepState.PROCESSING: {
         StepState.PROCESSED: "a valid reply is recorded",
-        StepState.AWAITING: "its service accepted it, and ends it later",
+        StepState.AWAITING: "its service accepted it, or its children are made",
         StepState.PENDING: "it failed or expired below the threshold: retry",
         StepState.SKIPPED: "it was rejected with a code that the workflow passes over",
         StepState.ERROR: "it was rejected, or failed past the threshold",
         StepState.CANCELLED: "its task is undone, and it turns out that nothing was done",
     },
     StepState.AWAITING: {
-        StepState.PROCESSED: "its result is reported",
+        StepState.PROCESSED: "its result is reported, or its children have ended",
         StepState.SKIPPED: "it is refused or late, and the workflow passes over that",
         StepState.ERROR: "it is refused, or late",
         StepState.CANCELLED: "its task is undone",

@@ -1,6 +1,7 @@
 """The progress of a task, which its application reads repeatedly while people watch."""
 
 import json
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from dataclasses import field as dataclass_field
@@ -13,6 +14,7 @@ from uuid import UUID
 
 from ..database import prepared, sql
 from ..decisions.compensation import plan
+from ..decisions.flow import CHILDREN
 from ..decisions.progress import RENAMED, StepView
 from ..models.inbox import SUBMISSIONS
 from ..payloads.text import as_text
@@ -62,6 +64,8 @@ class SetAsideReason(Enum):
 class StepProgress:
     """The progress of one step; an undo step has the name of the step that it undoes.
 
+    What the owner of a task is sent has no counts of `children`, which change without the task.
+
     >>> task = submit("greet", reference="42", data={"name": "Ada"})
     >>> run.go()
     >>> [(step.name, step.state.value) for step in progress("greet", "42").steps]
@@ -81,6 +85,7 @@ class StepProgress:
     result: dict[str, Any] | None
     in_doubt: bool
     done_by: str = ""  # who did it by hand, if a person did
+    children: dict[str, int] = dataclass_field(default_factory=dict)  # how many are in each state
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,7 +131,7 @@ class Snapshot:
 
 
 def progress(workflow: str, reference: str) -> Progress | None:
-    """Return the progress of a task, or None before it is created (one statement).
+    """Return the progress of a task, or None before it is created (one statement; two with children).
 
     >>> task = submit("greet", reference="42", data={"name": "Ada"})
     >>> progress("greet", "42")
@@ -135,7 +140,13 @@ def progress(workflow: str, reference: str) -> Progress | None:
     'processed'
     """
     rows = sql.run(PROGRESS, {"workflow": workflow, "reference": reference})
-    return _progress(rows) if rows else None
+    if not rows:
+        return None
+    makers = [row[TASK_COLUMNS] for row in rows if row[UNDO_ACTION] == CHILDREN]
+    children: dict[int, dict[str, int]] = defaultdict(dict)
+    for step, state, count in sql.run(COUNTS, {"steps": makers}) if makers else ():
+        children[step][state] = count
+    return _progress(rows, children)
 
 
 def snapshots(
@@ -161,7 +172,9 @@ def snapshots(
     ]
 
 
-def _progress(rows: Iterable[Sequence[Any]]) -> Progress:
+def _progress(
+    rows: Iterable[Sequence[Any]], children: Mapping[int, dict[str, int]] = {}
+) -> Progress:
     """Return the progress of a task from its rows, one per step."""
     rows = list(rows)
     state, created_at, ended_at, overdue, undo_at, data, *_ = rows[0]
@@ -173,7 +186,10 @@ def _progress(rows: Iterable[Sequence[Any]]) -> Progress:
         ended_at=ended_at,
         overdue=overdue,
         undoable=undo_at is None and not undo.standing,
-        steps=tuple(StepProgress(**_named(PROGRESSED, step)) for step in steps),
+        steps=tuple(
+            StepProgress(**_named(PROGRESSED, step), children=children.get(step["id"], {}))
+            for step in steps
+        ),
         data=json.loads(data) if data else {},
     )
 
@@ -187,7 +203,16 @@ def set_aside(workflow: str, reference: str) -> SetAsideReason | None:
 VIEWED = {
     name: RENAMED.get(name, name) for name in StepView.__struct_fields__ if name != "flow"
 }  # what a plan needs
-PROGRESSED = {name: RENAMED.get(name, name) for name in StepProgress.__dataclass_fields__}
+PROGRESSED = {
+    name: RENAMED.get(name, name)
+    for name in StepProgress.__dataclass_fields__
+    if name != "children"
+}
+# Along task_of_parent
+COUNTS = """
+SELECT parent_id, state, count(*) FROM orchestration_task WHERE parent_id = ANY(%(steps)s::bigint[])
+GROUP BY parent_id, state ORDER BY state
+"""
 STEP_COLUMNS = ["id", *sorted({*VIEWED.values(), *PROGRESSED.values()} - {"id"})]
 READ: dict[str, Callable[[Any], Any]] = {
     **dict.fromkeys(("request", "result", "undo_request"), lambda text: text and json.loads(text)),
@@ -195,6 +220,7 @@ READ: dict[str, Callable[[Any], Any]] = {
     "process_state": StepState,
 }
 TASK_COLUMNS = 6
+UNDO_ACTION = TASK_COLUMNS + STEP_COLUMNS.index("undo_action")  # in a row of PROGRESS
 STEP_ID = 2 + TASK_COLUMNS  # in a row of SNAPSHOTS, behind the task's id and version
 # Plain SQL, as each refresh of a live page runs it, and building the queries took longer than running
 # them. The input is long, so only the first row has it.

@@ -5,7 +5,7 @@ from typing import Any
 
 from ..decisions import flow_words
 from ..models import Step
-from ..payloads.placeholders import FIRST, KEYS, LOADED, MARK, filled
+from ..payloads.placeholders import EACH, FIRST, KEYS, LOADED, MARK, filled
 from ..states import StepState
 
 
@@ -20,7 +20,7 @@ def template_words(value: Any) -> Any:
 
 def _placeholder(value: Mapping[str, Any]) -> str:
     """Return words for an object that is a placeholder, or ""."""
-    if value.keys() == {FIRST}:
+    if value.keys() in ({FIRST}, {EACH}):
         return f"«{flow_words.template_words(value)}»"
     if len(value) == 1 and value.keys() <= set(flow_words.HOLDS):
         return f"«whether {flow_words.template_words(value)}»"

@@ -17,6 +17,7 @@ from .readiness import build, needs_result
 UNUSED = (StepState.WAITING, StepState.CANCELLED)  # undo steps that were not sent
 GIVEN_UP = (StepState.SKIPPED, StepState.CANCELLED)  # nothing was done, as far as is known
 GOES_ON = (StepState.PENDING, StepState.PROCESSING, StepState.ERROR)
+GOES_ON_OR_AWAITS = (*GOES_ON, StepState.AWAITING)
 SENT = (StepState.PENDING, StepState.PROCESSING, StepState.PROCESSED, StepState.ERROR)
 
 
@@ -90,12 +91,19 @@ def signature(undo_plan: UndoPlan) -> str:
 
 def may_be_done(step: StepView) -> bool:
     """Return whether a step had its effect, or may have had it, or may have it any moment."""
+    if step.makes_children and step.attempt:
+        return True
     at_work = step.state == StepState.PROCESSING and step.locked_by is not None
     return step.state == StepState.PROCESSED or step.in_doubt or at_work or is_accepted(step)
 
 
 def is_accepted(step: StepView) -> bool:
-    """Return whether a service has a step that ends later: what it comes to is not waited for by an undo."""
+    """Return whether a service has a step that ends later: what it comes to is not waited for by an undo.
+
+    So are the children of a step: these are undone whether they have ended or not.
+    """
+    if step.makes_children:
+        return bool(step.attempt) and step.state in GOES_ON_OR_AWAITS
     waits = step.state in {StepState.AWAITING, StepState.ERROR}
     return waits and step.outcome == Outcome.LATER and step.agent != LOCAL
 

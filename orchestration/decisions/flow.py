@@ -9,9 +9,11 @@ from ..states import OnRejection
 
 PASS = "pass"  # noqa: S105 - follows a refusal: the step is skipped, and the task goes on
 LATE = "late"  # the code of a result that did not come in time
+CHILD_UNDONE = "child_undone"  # the code of a step one of whose child tasks was undone by itself
 ANY = "*"  # among the codes of refusals: each that is not named
 # Of what failed by a mistake in code or data, and was not refused: "*" stands for none of these.
 MISTAKES = frozenset({"compute_failed", "not_loaded", "invalid_request", "no_such_function"})
+CHILDREN = "children"  # the undo action of a step with child tasks: these are undone
 
 
 class Flow(Struct, frozen=True, omit_defaults=True, gc=False):
@@ -23,6 +25,7 @@ class Flow(Struct, frozen=True, omit_defaults=True, gc=False):
     `late` says what follows otherwise. `remind` are seconds after which its application is reminded before.
     `not_before` is a template of the seconds for which the step waits once all in `after` have ended, or of
     the time until which it does; null: it does not wait.
+    `workflow` is that of its child tasks; it ends as `enough` of them are processed, or all have ended.
     """
 
     when: Any = True
@@ -33,6 +36,8 @@ class Flow(Struct, frozen=True, omit_defaults=True, gc=False):
     late: str = OnRejection.ERROR.value
     remind: Sequence[float] = ()
     not_before: Any = None
+    workflow: str = ""
+    enough: int | None = None
 
     @property
     def is_awaited(self) -> bool:

@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec import ValidationError, convert
 
-from ..payloads.placeholders import DONE, FIRST, KEYS, LOADED, MARK, NOT, PASSED
+from ..payloads.placeholders import DONE, EACH, FIRST, ITEM, KEYS, LOADED, MARK, NOT, PASSED
 from ..states import OnRejection, Outcome
 from .flow import ANY, LATE, PASS, Flow
 
@@ -69,6 +69,9 @@ def _placeholder(name: str, content: Any) -> str:
     """Return what a placeholder stands for; empty if the name is that of a field."""
     if name == MARK:
         return _value(*content)
+    if name == EACH:
+        items, template = content
+        return f"{template_words(template)} for each of {template_words(items)}"
     if name == FIRST:
         return " or else ".join(map(template_words, content))
     return _holds(name, content, so=True) if name in HOLDS else ""
@@ -77,7 +80,7 @@ def _placeholder(name: str, content: Any) -> str:
 def _value(origin: str, *path: str) -> str:
     if origin == KEYS:
         return f"the key of {'.'.join(path)}"
-    return ".".join([{"": "input", LOADED: "loaded"}.get(origin, origin), *path])
+    return ".".join([{"": "input", LOADED: "loaded", ITEM: "item"}.get(origin, origin), *path])
 
 
 def _holds(name: str, content: Any, *, so: bool) -> str:

@@ -11,13 +11,14 @@ from msgspec import Struct, structs
 from ..payloads.placeholders import Loads
 from ..states import (
     ENDED_STEP_STATES,
+    LOCAL,
     SATISFIED_STEP_STATES,
     Direction,
     Outcome,
     StepState,
     TaskState,
 )
-from .flow import Flow
+from .flow import CHILDREN, Flow
 
 
 class Refusal(Enum):
@@ -53,6 +54,7 @@ class Refusal(Enum):
     TAKEN = "a step has used a value that was to change"
     REPORTED = "its result has been reported"
     UNKNOWN_ID = "no step has been accepted under this id"
+    HAS_CHILDREN = "its child tasks end it: undo these, or the task"
     NOTHING_TO_DO = "no item of the selection is eligible"
     GROWN = "the selection has grown since the dry run: refresh the dry run"
     TOO_MANY = "the selection is too large: narrow it"
@@ -95,6 +97,11 @@ class StepView(Struct, frozen=True, gc=False):
     patience: Mapping[str, Any] | None = None
     done_by: str = ""
     flow: Flow | None = None
+
+    @property
+    def makes_children(self) -> bool:
+        """Whether it is done by child tasks, or was to be: its undo undoes these."""
+        return self.agent == LOCAL and self.undo_action == CHILDREN
 
     @property
     def dispatch(self) -> int:

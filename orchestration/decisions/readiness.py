@@ -6,8 +6,9 @@ from functools import cached_property
 from typing import Any
 
 from ..payloads.keys import step_key
-from ..payloads.limits import why_not_sent
+from ..payloads.limits import why_not_kept, why_not_sent
 from ..payloads.placeholders import CODES, KEYS, Unresolved, placeholders, resolve
+from ..payloads.text import as_text
 from ..states import ENDED_STEP_STATES, Direction, Outcome, StepState
 from .progress import StepView
 
@@ -128,7 +129,7 @@ def _start(
     except Unresolved as error:
         follows.broken.append(Unbuildable(id=step.id, reason=str(error)))
         return True
-    if reason := why_not_sent(request):
+    if reason := why_not_stored(step, request):
         text = f"the request cannot be sent: {reason}"
         follows.broken.append(Unbuildable(id=step.id, reason=text))
     else:
@@ -189,7 +190,14 @@ def build(
         request: dict[str, Any] = resolve(step.request, data, _known(steps))
     except Unresolved:
         return None
-    return None if why_not_sent(request) else request
+    return None if why_not_stored(step, request) else request
+
+
+def why_not_stored(step: StepView, request: Mapping[str, Any]) -> str:
+    """Return why a request is too large; the inputs of children are not sent, and kept as an input is."""
+    if step.makes_children:
+        return why_not_kept(as_text(request), request)
+    return why_not_sent(request)
 
 
 def _known(steps: Collection[StepView]) -> dict[str, Any]:
@@ -222,7 +230,9 @@ def needs_person(done: StepView, undo_request: Any) -> bool:
 
     An undo that takes the result which was typed in finds what that names.
     """
-    return bool(done.done_by) and not needs_result(done.name, undo_request)
+    return (
+        bool(done.done_by) and not done.makes_children and not needs_result(done.name, undo_request)
+    )
 
 
 def needs_result(step: str, undo_request: Any) -> bool:
@@ -236,6 +246,6 @@ def _needless(done: StepView, undo: StepView) -> bool:
     Where the service knows of no effect, and the undo needs no result (it goes by key), it is sent
     all the same: a call that is still on its way is then refused when it arrives.
     """
-    if done.state != StepState.CANCELLED or done.outcome == Outcome.LATER:
-        return False  # what a service accepted is taken back
+    if done.state != StepState.CANCELLED or done.outcome == Outcome.LATER or done.makes_children:
+        return False  # what a service accepted, or children do, is taken back
     return done.outcome != Outcome.ABSENT or needs_result(undo.name, undo.request)

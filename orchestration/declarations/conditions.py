@@ -48,7 +48,7 @@ def taken(
     certain = _certain(step, steps, before)
     needed = {
         "when": set[str](), "request": certain, "undo_request": certain | {step.name},
-        "ends_within": certain, "not_before": set[str](),
+        "ends_within": certain, "each": certain, "not_before": set[str](),
     }  # fmt: skip
     for name, there in needed.items():
         template = getattr(step, name)
@@ -72,7 +72,7 @@ def _never(
         return "is done, and that comes later" if step.name in {other, *before[other]} else ""
     if other not in before[step.name]:
         return "is passed over, which need not have ended before it"
-    refused = dict(steps[other].refused)
+    refused = {} if steps[other].workflow else dict(steps[other].refused)
     if steps[other].late == PASS:
         refused[LATE] = PASS
     if not codes and PASS not in refused.values():

@@ -9,7 +9,7 @@ from ..registry import suggest
 from ..states import LOCAL
 from ..workflows.named import written
 from ..workflows.step import UNDECLARED, Step
-from . import conditions, first_values, templates, waits
+from . import children, conditions, first_values, templates, waits
 from .problem import Problem, shown
 
 HOW_TO_UNDO = (
@@ -45,6 +45,7 @@ def malformed(step: Any) -> Iterable[Problem]:
             yield problem._replace(text=f"its {name} {problem.text}")
     yield from conditions.malformed(step)
     yield from waits.malformed(step)
+    yield from children.malformed(step)
 
 
 def _not_names(step: Any) -> Iterable[Problem]:
@@ -67,6 +68,9 @@ def _not_names(step: Any) -> Iterable[Problem]:
 
 def kind(step: Step) -> Iterable[Problem]:
     """Yield why a step is neither a call to an agent nor a computation."""
+    if step.workflow:
+        yield from children.kind(step)
+        return
     if step.is_awaited:
         yield from waits.kind(step)
         return
@@ -74,7 +78,7 @@ def kind(step: Step) -> Iterable[Problem]:
         if step.agent == LOCAL:
             yield Problem(
                 "E001",
-                "has neither an agent nor a function that computes it, nor a person or a signal",
+                "has neither an agent nor a function that computes it, nor a person, a signal or child tasks",
             )
         return
     if step.agent or step.action:
@@ -143,7 +147,7 @@ def returned(step: Step, agents: Mapping[str, type[Agent]]) -> Mapping[str, Any]
 
 def results(step: Step, schemas: Mapping[str, Mapping[str, Any] | None]) -> Iterable[Problem]:
     """Yield what a step takes of results that do not have it."""
-    for template in (step.request, step.undo_request, step.when, step.not_before):
+    for template in (step.request, step.undo_request, step.when, step.each, step.not_before):
         yield from templates.of_results(template, schemas)
     yield from conditions.of_results(step, schemas)
 

@@ -3,12 +3,13 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ..payloads.placeholders import FIRST, KEYS, LOADED, MARK, loads_of, placeholders
+from ..payloads.placeholders import FIRST, ITEM, KEYS, LOADED, MARK, loads_of, placeholders
 from ..registry import suggest
 from ..workflows.step import Step
 from ..workflows.workflow import Workflow
 from .problem import Problem, shown
 
+NEVER_SENT = ("charges", "when", "ends_within", "each")
 A_TEMPLATE = (
     "A template is data, a dict of JSON, that is stored with each task: field(…) stands for a value of the "
     "input, result(…) for one of an earlier step. Anything else belongs in the agent, or in a step with "
@@ -113,14 +114,19 @@ def of_step(step: Step, before: set[str]) -> Iterable[Problem]:
     """Yield what the step's templates take that need not be there."""
     known = {
         "request": before, "undo_request": before | {step.name}, "charges": set[str](), "when": before,
-        "ends_within": before, "not_before": before,
+        "ends_within": before, "each": before, "not_before": before,
     }  # fmt: skip
     for name, there in known.items():
         for origin, *path in placeholders(getattr(step, name)):
             other = path[0] if origin == KEYS else origin
             if origin == LOADED:
-                if name not in {"request", "undo_request"} or step.compute:
+                if name in NEVER_SENT or step.compute or step.workflow:
                     yield Problem("E001", f"its {name} takes what is loaded, and is never sent")
+            elif other == ITEM:
+                if name != "request" or step.each is None:
+                    yield Problem(
+                        "E019", f"its {name} takes an item, and it is made for none: each="
+                    )
             elif other and other not in there:
                 what = "key" if origin == KEYS else "result"
                 yield Problem(

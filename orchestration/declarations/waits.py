@@ -69,7 +69,7 @@ def kind(step: Step) -> Iterable[Problem]:
 
 def of_agent(step: Step) -> Iterable[Problem]:
     """Yield what a step with an agent declares of a wait that it cannot have."""
-    if step.is_awaited:
+    if step.is_awaited or step.workflow:
         return
     if step.late == PASS:
         text = "what its service accepted may still be done, so it is not passed over as late"

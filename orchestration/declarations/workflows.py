@@ -8,7 +8,7 @@ from ..agents.base import Agent
 from ..registry import suggest
 from ..workflows.step import Step
 from ..workflows.workflow import Workflow
-from . import conditions, steps, templates, waits
+from . import children, conditions, steps, templates, waits
 from .problem import Problem, in_name, shown
 
 
@@ -44,12 +44,19 @@ def own_problems(workflow: Workflow) -> list[Problem]:
     return unusable or list(_unavailable(workflow))
 
 
+def is_malformed(workflow: Workflow) -> bool:
+    """Return whether anything of a workflow is of another type than it has to be."""
+    return any(_malformed(workflow))
+
+
 def _malformed(workflow: Workflow) -> Iterable[Problem]:
     """Yield what is of another type than it has to be."""
     declared: Any = workflow.steps
     if isinstance(declared, str) or not isinstance(declared, Sequence):
         yield Problem("E001", f"steps is {shown(declared)}, not a list of steps")
         return
+    for problem in templates.not_data(workflow.result):
+        yield problem._replace(text=f"its result {problem.text}")
     if not declared:
         yield Problem("E001", "it has no steps")
     for step in declared:
@@ -89,6 +96,7 @@ def _unavailable(workflow: Workflow) -> Iterable[Problem]:
     for name in sequence:
         before[name] = order[name].union(*(before[other] for other in order[name]))
     yield from templates.of_card(workflow)
+    yield from children.own_result(workflow)
     yield from templates.of_input(workflow)
     known = {step.name: step for step in workflow.steps}
     for step in workflow.steps:

@@ -46,7 +46,7 @@ def replace(text):
 
 class Migration(migrations.Migration):
 
-    dependencies = [("orchestration", "0036_schedules")]
+    dependencies = [("orchestration", "0037_children")]
 
     operations = [
         *(

@@ -9,6 +9,7 @@ from .history import Attempt, AttemptEvidence, Event
 from .hold import Hold
 from .inbox import DeadLetter, StatusMessage, Submission
 from .incident import Incident, IncidentHit, IncidentHour, IncidentTally
+from .join import Join
 from .notification import Notification, NotificationChannel
 from .operation import Operation, OperationItem
 from .person import AccountTie, SoloAct

@@ -72,6 +72,23 @@ class Task(Prioritized, FollowingUp):
     created_at = models.DateTimeField(db_default=DatabaseNow())
     ended_at = models.DateTimeField(null=True)
 
+    parent = models.ForeignKey(
+        "Step",
+        models.DO_NOTHING,
+        null=True,
+        related_name="children",
+        db_index=False,
+        db_constraint=False,
+        help_text="The step whose child it is; empty for a task that was submitted.",
+    )
+    position = models.IntegerField(
+        null=True, help_text="Its place among the children of its step, from 0."
+    )
+    result = StoredJSON(
+        null=True,
+        help_text="Of a child, what it comes to: a template until it is processed, then the value.",
+    )
+
     # taken from the input when it was made, as its workflow says, for people to know it by
     label = models.CharField(
         max_length=LONGEST_LABEL, db_default="", blank=True, help_text="What people call it."
@@ -161,6 +178,18 @@ class Task(Prioritized, FollowingUp):
                 opclasses=["varchar_pattern_ops", "uuid_ops"],
                 name="task_by_about",
                 condition=Q(about_reference__gt=""),
+            ),
+            # the children of a step, in their order
+            models.Index(
+                fields=["parent", "position"],
+                name="task_of_parent",
+                condition=Q(parent__isnull=False),
+            ),
+            # and whether any has not ended
+            models.Index(
+                fields=["parent", "position"],
+                name="task_child_unended",
+                condition=Q(parent__isnull=False, ended_at__isnull=True),
             ),
             # "all above so much", which are few
             models.Index(fields=["value"], name="task_by_value", condition=Q(value__gt=0)),

@@ -14,6 +14,8 @@ FIRST = "$first"  # {"$first": [template, …]}
 NOT = "$not"  # {"$not": template}
 PASSED = "$passed"  # {"$passed": ["step", "code", …]}
 DONE = "$done"  # {"$done": ["step"]}
+EACH = "$each"  # {"$each": [template of a list, template]}
+ITEM = "$item"  # stands for a step in a placeholder: the item of the list that a template is filled in for
 KEYS = "$key"  # stands for a step in a placeholder: the keys of all steps, by name
 LOADED = "$loaded"  # as well: what the workflow loads when the request is sent
 CODES = "$codes"  # among the results: of the steps that were passed over, why, by name
@@ -109,6 +111,24 @@ def loaded(*path: str) -> dict[str, Any]:
     return {MARK: [LOADED, *path]}
 
 
+def item(*path: str, default: Any = REQUIRED) -> dict[str, Any]:
+    """Stand for the value at `path` of the item for which a child task is made; without a path, the item.
+
+    >>> parcels = Step(name="parcels", workflow="parcel", each=result("sort", "parcels"),
+    ...                request={"house": item("house"), "order": field("number")})
+    """
+    return _or({MARK: [ITEM, *path]}, default)
+
+
+def each(template: Any, items: Any) -> dict[str, Any]:
+    """Stand for a list: `template` filled in for each item of the list for which `items` stands.
+
+    >>> each({"to": item("name")}, field("guests"))
+    {'$each': [{'$from': ['', 'guests']}, {'to': {'$from': ['$item', 'name']}}]}
+    """
+    return {EACH: [items, template]}
+
+
 def resolve(template: Any, data: Mapping[str, Any], results: Mapping[str, Any]) -> Any:
     """Return `template` with each placeholder replaced; raise `Unresolved` for one that has no value.
 
@@ -174,10 +194,19 @@ def _passed(content: Any, _data: Mapping[str, Any], results: Mapping[str, Any]) 
     return code is not None and (not codes or code in codes)
 
 
+def _each(content: Any, data: Mapping[str, Any], results: Mapping[str, Any]) -> list[Any]:
+    of, template = content
+    items = resolve(of, data, results)
+    if not isinstance(items, list):
+        raise Unresolved(f"each is {items!r:.100}, not a list")
+    return [resolve(template, data, {**results, ITEM: value}) for value in items]
+
+
 OPERATIONS: Mapping[str, Callable[[Any, Mapping[str, Any], Mapping[str, Any]], Any]] = {
     FIRST: _first,
     NOT: lambda content, data, results: not resolve(content, data, results),
     PASSED: _passed,
+    EACH: _each,
     DONE: lambda content, _data, results: content[0] in results,
 }
 
@@ -193,7 +222,8 @@ def _look_up(path: Sequence[str], data: Mapping[str, Any], results: Mapping[str,
         try:
             value = value[name]
         except (LookupError, TypeError):
-            origin = f"the result of {step}" if step else "the input"  # keys are always there
+            # keys are always there
+            origin = {"": "the input", ITEM: "the item"}.get(step, f"the result of {step}")
             raise Unresolved(f"{origin} has no {'.'.join(names)}") from None
     return value
 

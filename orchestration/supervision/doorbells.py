@@ -7,6 +7,7 @@ from ..messaging import queues, redis_breaker
 from ..models import low_water
 from ..models.hold import holds_agent
 from ..models.inbox import SUBMISSIONS
+from ..models.join import JOINS_DUE
 from ..models.low_water import AGENTS_FROM, MAY_GO
 from ..models.request import REQUESTS, waits_for_person
 from ..models.undo import UNDO_REQUESTED
@@ -24,7 +25,7 @@ REQUESTED = REQUESTS.is_overdue(f"NOT {waits_for_person('m')}")
 CLAIMABLE = f"""
 EXISTS (SELECT FROM {AGENTS_FROM} WHERE NOT {holds_agent("m.agent")} AND {MAY_GO})
 OR {FIRST.format(agent=f"'{LOCAL}'")} IS NOT NULL
-OR {UNDO_REQUESTED} OR {REPORTED_EARLY} OR EXISTS ({AGENTS_TO_ASK})
+OR {UNDO_REQUESTED} OR {JOINS_DUE} OR {REPORTED_EARLY} OR EXISTS ({AGENTS_TO_ASK})
 """
 
 # What lies unserved on a queue whose work is rows

@@ -79,6 +79,7 @@ class Change:
     notify_steps: bool = False
     priority: int = 0
     fairness_key: str = ""
+    parent: int | None = None  # the step whose child it is
     was_held: bool | None = None  # whether a hold on it is in force; None: there never was one
     steps: dict[int, StepView] = field(default_factory=dict)
     moves: list[Move] = field(default_factory=list)

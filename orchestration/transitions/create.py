@@ -15,7 +15,7 @@ from ..models import Step
 from ..models.fields import time_ordered_id
 from ..models.inbox import StatusKind
 from ..models.retention import content_hash
-from ..payloads.placeholders import Unresolved
+from ..payloads.placeholders import Unresolved, resolve
 from ..states import Direction, StepState, TaskState
 from ..workflows.workflow import Refused, Workflow
 from . import moves, waits
@@ -28,31 +28,55 @@ RECEIVED = (StatusKind.RECEIVED,)
 ENDED_AT_ONCE = (StatusKind.RECEIVED, StatusKind.COMPLETED)  # none of its steps is needed
 
 # One statement for a whole batch, given as columns: a tenth of the processor time that the same rows take
-# as model instances, and the submission process makes more rows than any other.
-TASKS = f"""
+# as model instances, and the submission process makes more rows than any other. A child has more columns,
+# and no more time than the task of its step.
+OF_CHILD = ", parent_id, position, result"
+DUE = "clock_timestamp() + time_allowed * interval '1 second'"
+
+
+def _tasks(more: str = "", values: str = "", names: str = "", due: str = DUE) -> str:
+    """Return the statement that writes tasks; the columns that children have more are given as texts."""
+    return f"""
 INSERT INTO orchestration_task (id, workflow, reference, state, priority, fairness_key, data, posted,
     reply_to, owner_application, statuses, overdue, complete_by, clock_jumps, created_at, notify_steps, label,
-    contact, value, currency, ended_at, about_workflow, about_reference)
+    contact, value, currency, ended_at, about_workflow, about_reference{more})
 SELECT id, workflow, reference, state, priority, fairness_key, data, {content_hash("data")}, reply_to,
     owner_application, 0, false,
-    clock_timestamp() + time_allowed * interval '1 second',
+    {due},
     (SELECT coalesce(sum(seconds), 0) FROM orchestration_clockjump), clock_timestamp(),
     EXISTS (SELECT 1 FROM orchestration_application a WHERE a.name = reply_to AND a.notify_steps),
     label, contact, value, currency, CASE state WHEN 'processed' THEN clock_timestamp() END,
-    about_workflow, about_reference
+    about_workflow, about_reference{more}
 FROM unnest(%(ids)s::uuid[], %(workflows)s::text[], %(references)s::text[],
     %(priorities)s::smallint[], %(fairness_keys)s::text[], %(data)s::jsonb[], %(reply_to)s::text[],
     %(allowed)s::float8[], %(owner_applications)s::text[], %(labels)s::text[], %(contacts)s::text[],
     %(amounts)s::bigint[], %(currencies)s::text[], %(states)s::text[], %(about_workflows)s::text[],
-    %(about_references)s::text[])
+    %(about_references)s::text[]{values})
     AS t (id, workflow, reference, priority, fairness_key, data, reply_to, time_allowed,
-        owner_application, label, contact, value, currency, state, about_workflow, about_reference)
+        owner_application, label, contact, value, currency, state, about_workflow, about_reference{names})
 """  # noqa: S608 - put together from constants
+
+
+TASKS = _tasks()
+CHILDREN = _tasks(
+    more=OF_CHILD,
+    values=", %(parents)s::bigint[], %(positions)s::int[], %(results)s::jsonb[], %(until)s::timestamptz[]",
+    names=f"{OF_CHILD}, until",
+    due=f"least(until, {DUE})",
+)
+
+
+class Parent(NamedTuple):
+    """The step whose child a task is, its place among these, and until when it should have ended."""
+
+    step: int
+    position: int
+    until: datetime
 
 
 @dataclass(frozen=True, kw_only=True)
 class NewTask:
-    """What a submission asks for; `id` only where the task had one before a restore."""
+    """What a submission, or a step with children, asks for; `id` only where it had one before a restore."""
 
     workflow: str
     reference: str
@@ -63,9 +87,10 @@ class NewTask:
     about_workflow: str = ""
     about_reference: str = ""
     id: UUID | None = None
+    parent: Parent | None = None
 
 
-class _Planned(NamedTuple):
+class Planned(NamedTuple):
     """A task to be, with its steps; those that are pending begin at the `earliest` time."""
 
     id: UUID
@@ -83,7 +108,13 @@ def create(new: Sequence[NewTask], also: Sequence[prepared.Part] = ()) -> list[U
     `NotRegistered` for an unknown workflow and `Unresolved` for an input that lacks fields: both before
     anything is written.
     """
-    planned = [_plan(item) for item in new]
+    planned = [plan(item) for item in new]
+    write(planned, also)
+    return [task.id for task in planned]
+
+
+def write(planned: Sequence[Planned], also: Sequence[prepared.Part] = ()) -> None:
+    """Write tasks to be with their steps: all of them children of steps, or none."""
     steps = [
         NewStep(
             task.id, task.item.priority, task.item.fairness_key, plan,
@@ -104,10 +135,9 @@ def create(new: Sequence[NewTask], also: Sequence[prepared.Part] = ()) -> list[U
         ],
         [task.id for task in planned if task.workflow.owner_application],
     )
-    return [task.id for task in planned]
 
 
-def _wait(planned: Sequence[_Planned]) -> None:
+def _wait(planned: Sequence[Planned]) -> None:
     """Write what first steps of new tasks await from people and signals, and which wait for their time."""
     waiting = {
         (task.id, plan.name): (task, plan)
@@ -138,23 +168,25 @@ def _ends_by(step: StepView, data: Mapping[str, Any]) -> Until:
         raise Refused(f"the step {step.name} cannot be awaited: {error}") from None
 
 
-def _plan(item: NewTask) -> _Planned:
+def plan(item: NewTask) -> Planned:
+    """Return a task to be with its steps; raise as `create` does."""
     workflow = registry.get(registry.workflows, "workflow", item.workflow)
     task = item.id or time_ordered_id()
     earliest = workflow.earliest(item.data)
     steps = first_steps(workflow, item.data, task, earliest)
-    return _Planned(
+    return Planned(
         id=task, item=item, workflow=workflow, earliest=earliest, steps=steps,
         state=task_state(TaskState.PENDING, steps, undoing=False),
     )  # fmt: skip
 
 
-def _inserting(planned: Sequence[_Planned]) -> prepared.Part:
+def _inserting(planned: Sequence[Planned]) -> prepared.Part:
     """Return the statement that writes tasks."""
     items = [task.item for task in planned]
     cards = [task.workflow.card(task.item.data) for task in planned]
+    children = _children(planned)
     return prepared.Part(
-        TASKS,
+        CHILDREN if children else TASKS,
         {
             "ids": [str(task.id) for task in planned],
             "workflows": [item.workflow for item in items],
@@ -172,11 +204,35 @@ def _inserting(planned: Sequence[_Planned]) -> prepared.Part:
             "states": [task.state.value for task in planned],
             "about_workflows": [item.about_workflow for item in items],
             "about_references": [item.about_reference for item in items],
+            **children,
         },
     )
 
 
-def _delay(task: _Planned) -> float:
+def _children(planned: Sequence[Planned]) -> dict[str, Any]:
+    """Return the values that only children have: none for other tasks."""
+    parents = [task.item.parent for task in planned if task.item.parent]
+    if not parents:
+        return {}
+    return {
+        "parents": [parent.step for parent in parents],
+        "positions": [parent.position for parent in parents],
+        "until": [parent.until for parent in parents],
+        "results": sql.as_json([_result(task) for task in planned]),
+    }
+
+
+def _result(task: Planned) -> Any:
+    """Return what is stored as the result of a child: a template, or the value if no step is needed."""
+    if task.state != TaskState.PROCESSED:
+        return task.workflow.result
+    try:
+        return resolve(task.workflow.result, task.item.data, {})
+    except Unresolved:
+        return None
+
+
+def _delay(task: Planned) -> float:
     """Return the seconds until a task may begin, but for steps that wait for their time: they add that."""
     if task.earliest is None or any(plan.until for plan in task.steps):
         return 0.0

@@ -15,7 +15,7 @@ from ..decisions.readiness import release
 from ..payloads.limits import why_not_sent
 from ..payloads.placeholders import Unresolved, resolve
 from ..states import StepState
-from ..workflows.step import UNDECLARED, Step
+from ..workflows.step import Step
 from ..workflows.workflow import Refused, Workflow
 from . import waits
 
@@ -37,10 +37,9 @@ def first_steps(
     plans = []
     for step in workflow.steps:
         is_first = plainly and not step.after
-        request = resolve(step.request, data, {}) if is_first else step.request
-        if is_first and (reason := why_not_sent(request)):
+        request = resolve(step.template, data, {}) if is_first else step.template
+        if is_first and not step.workflow and (reason := why_not_sent(request)):
             raise Refused(f"the request of {step.name} cannot be sent: {reason}")
-        undo = "" if step.undo in {None, UNDECLARED} else str(step.undo)
         plans.append(
             StepPlan(
                 name=step.name,
@@ -49,8 +48,8 @@ def first_steps(
                 after=step.after,
                 request=request,
                 state=_begins(step) if is_first else StepState.WAITING,
-                undo_action=undo,
-                undo_request=step.undo_request if undo else None,
+                undo_action=step.undo_action,
+                undo_request=step.undo_request if step.undo_action else None,
                 irreversible=step.irreversible,
                 charges=resolve(step.charges, data, {}),
                 loads=step.loads,
@@ -70,6 +69,7 @@ def view(number: int, task: UUID, plan: StepPlan) -> StepView:
     return StepView(
         id=number, task=task, name=plan.name, agent=plan.agent, state=plan.state, after=plan.after,
         attempt=0, locked_by=None, request=plan.request, result=None, flow=plan.flow,
+        undo_action=plan.undo_action,
     )  # fmt: skip
 
 

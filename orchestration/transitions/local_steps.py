@@ -20,7 +20,7 @@ from ..models.hold import HOLDS_ALL, HOLDS_STEP, HOLDS_TASK
 from ..models.step import claimable
 from ..payloads.keys import step_key
 from ..states import LOCAL, StepState, TaskState
-from . import moves
+from . import children, moves
 from .change import Change
 from .following import follow
 from .holds import held
@@ -146,28 +146,48 @@ def _waiting(run: _Run, only: Collection[int] | None) -> tuple[list[Due], bool]:
 
 def _compute(due: Sequence[Due], run: _Run) -> None:
     """Compute steps, the first of them and others while there is time; decide about what they gave."""
-    computed: list[tuple[Change, StepView, Reply]] = []
-    for change, step in due:
+    begun, unknown = children.begin([item for item in due if children.concern(item[1])], run.by)
+    computed = begun.replies
+    for change, step in [item for item in due if not children.concern(item[1])]:
         if computed and run.is_over:
             break
         if reply := run.perform(change.workflow, _request(change, step), run.by):
             computed.append((change, step, reply))
         else:
-            run.recorded.touched[change.id] = change
-            change.move(
-                moves.POSTPONED,
-                step,
-                code=NO_FUNCTION,
-                message="no code that runs here declares how it is computed",
-                wait=conf.COMPUTE_RETRY_S,
-            )
+            unknown.append((change, step))
+    for change, step in unknown:
+        _postpone(change, step, run)
     replies = [reply for *_, reply in computed]
     locked = locked_causes(replies, run.recorded.changes)
     run.computed.blocked |= bool(locked)
-    for change, step, _ in computed:
-        if change.id not in locked:
-            _begin(change, step, run.by)
+    free = [(change, step) for change, step, _ in computed if change.id not in locked]
+    for change, step in free:
+        _begin(change, step, run.by)
     apply([reply for reply in replies if reply.task not in locked], run.recorded)
+    if begun.new:
+        _write_children(begun, [step for _, step in free], run)
+
+
+def _postpone(change: Change, step: StepView, run: _Run) -> None:
+    """Have a step wait for code that declares its function, or the workflow of its children."""
+    run.recorded.touched[change.id] = change
+    what = (
+        f"the workflow {step.flow.workflow}"
+        if step.flow and step.makes_children
+        else "its function"
+    )
+    change.move(
+        moves.POSTPONED, step, code=NO_FUNCTION, wait=conf.COMPUTE_RETRY_S,
+        message=f"no code that runs here declares {what}",
+    )  # fmt: skip
+
+
+def _write_children(begun: children.Begun, steps: Sequence[StepView], run: _Run) -> None:
+    """Write the children of steps that have begun; their first steps are claimed, or computed, at once."""
+    agents = children.write(begun, steps)
+    run.recorded.agents |= agents
+    run.computed.more |= LOCAL in agents
+    run.recorded.reported = True  # some may have ended, or are to be undone
 
 
 def _begin(change: Change, step: StepView, by: str) -> None:

@@ -68,6 +68,7 @@ def lock(tasks: Collection[UUID], *, wait: bool = True) -> dict[UUID, Change]:
             notify_steps=notify_steps,
             priority=priority,
             fairness_key=fairness_key,
+            parent=parent,
             was_held=was_held,
         )
         for (
@@ -82,6 +83,7 @@ def lock(tasks: Collection[UUID], *, wait: bool = True) -> dict[UUID, Change]:
             notify_steps,
             priority,
             fairness_key,
+            parent,
             was_held,
         ) in rows
     }
@@ -108,6 +110,7 @@ def locking(*, skip: bool) -> str:
             "notify_steps",
             "priority",
             "fairness_key",
+            "parent",
             Subquery(OF_HELD_TASK),
         )
     )

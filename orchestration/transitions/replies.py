@@ -16,7 +16,7 @@ from ..messaging.messages import Reply
 from ..models import Event
 from ..models.history import EventKind
 from ..payloads.placeholders import Unresolved
-from ..states import ANSWERED, Direction, Health, Outcome, StepState
+from ..states import ANSWERED, LOCAL, Direction, Health, Outcome, StepState
 from . import evidence, looks, moves, reports, waits
 from .change import Change, Ready
 from .foreign_locks import existing
@@ -49,7 +49,7 @@ class Recorded:
     observed: dict[str, list[Observation]] = field(default_factory=lambda: defaultdict(list))
     locked: set[UUID] = field(default_factory=set)  # tasks whose replies have to wait
     alerted: bool = False  # locks of alerts are held until the commit
-    reported: bool = False  # a step awaits what has been reported already
+    reported: bool = False  # schedulers have more to do: `Consequences`
     ready: list[Ready] = field(default_factory=list)  # the caller writes or claims them
 
     @property
@@ -65,7 +65,7 @@ class Recorded:
         others = [change for task, change in self.changes.items() if task not in self.touched]
         Event.objects.bulk_create([event for change in others for event in change.events])
         self.alerted |= follows.alerted
-        self.reported = follows.reported
+        self.reported |= follows.reported
         self.applications = follows.applications
         self.ready = follows.ready
         self.agents |= follows.agents
@@ -201,6 +201,8 @@ def _accept(reply: Reply, change: Change, step: StepView) -> StepView:
 
 def _accepted(reply: Reply, change: Change, step: StepView) -> None:
     """Have a step await what its service accepted; if its task is being undone, that is undone too."""
+    if step.agent == LOCAL and (step.flow is None or step.flow.ends_within is None):
+        return  # its children have times of their own
     external_id, look = (reply.wait.id, reply.wait.look) if reply.wait else ("", None)
     if external_id:
         change.accepted.append((step, external_id))

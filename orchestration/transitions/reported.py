@@ -9,7 +9,7 @@ from django.db import transaction
 from ..decisions.progress import Refusal, StepView, after_reply
 from ..models import Wait
 from ..models.history import EventKind
-from ..states import Direction, Outcome, StepState
+from ..states import LOCAL, Direction, Outcome, StepState
 from . import external_ids, moves, waits
 from .change import Change
 from .handled import Handled
@@ -36,26 +36,40 @@ def report(reports: Sequence[tuple[UUID, str, Report]]) -> list[Refusal | None]:
     for task, name, how in reports:
         change = changes.get(task)
         step = _named(change, name, how.of) if change else None
-        refusal = None
-        if change is None:
-            refusal = Refusal.NO_SUCH_TASK
-        elif step is None:
-            refusal = Refusal.NO_SUCH_STEP
-        elif step.state == StepState.AWAITING:
-            if how.of and how.of != Wait.objects.get(step=step.id).external_id:
-                refusal = Refusal.OTHER_ATTEMPT
-            else:
+        refusal = _why_not(change, step, how)
+        if refusal is None and change and step:
+            if step.state == StepState.AWAITING:
                 ended.append((change, step, how))
-        elif step.state in TO_COME and not change.undoing:
-            early.append((step, how))
-        elif how.outcome != Outcome.DONE or how.result != step.result:
-            refusal = Refusal.REPORTED
+            elif step.state in TO_COME and not change.undoing:
+                early.append((step, how))
         refusals.append(refusal)
     waits.keep(early)
     apply(ended)
     for actor in dict.fromkeys(how.actor for *_, how in ended):
         finish([change for change, _, how in ended if how.actor == actor], by=actor)
     return refusals
+
+
+def _why_not(change: Change | None, step: StepView | None, how: Report) -> Refusal | None:
+    """Return why a report is refused; None also for one that says again what is known."""
+    if change is None:
+        return Refusal.NO_SUCH_TASK
+    if step is None:
+        return Refusal.NO_SUCH_STEP
+    if _awaits_children(step):
+        return Refusal.HAS_CHILDREN
+    if step.state == StepState.AWAITING:
+        of_another = how.of and how.of != Wait.objects.get(step=step.id).external_id
+        return Refusal.OTHER_ATTEMPT if of_another else None
+    if step.state in TO_COME and not change.undoing:
+        return None
+    done_so = how.outcome == Outcome.DONE and how.result == step.result
+    return None if done_so else Refusal.REPORTED
+
+
+def _awaits_children(step: StepView) -> bool:
+    """Return whether the children of a step end it, or their undo its own undo."""
+    return step.makes_children or (step.agent == LOCAL and step.direction == Direction.UNDO)
 
 
 def _named(change: Change, name: str, of: str) -> StepView | None:

@@ -16,7 +16,7 @@ from ..models import Event
 from ..models.history import EventKind
 from ..models.inbox import StatusKind
 from ..states import FINAL_TASK_STATES, Direction, Outcome, StepState, TaskState
-from . import external_ids, moves, operation_items, reports, step_update, waits
+from . import external_ids, joins, moves, operation_items, reports, step_update, waits
 from .change import Change, Ready
 from .following import follow
 from .step_update import Move, require
@@ -50,7 +50,7 @@ class Consequences:
     ready: list[Ready] = field(default_factory=list)
     applications: set[str] = field(default_factory=set)  # who has a status message waiting
     alerted: bool = False  # locks of alerts are held until the commit
-    reported: bool = False  # a step awaits what has been reported already
+    reported: bool = False  # a step awaits what was reported before, or its children may have ended
 
 
 def finish(changes: Iterable[Change], *, by: str) -> Consequences:
@@ -75,6 +75,7 @@ def settle(changes: Iterable[Change], *, by: str) -> Consequences:
     reported = _write_waits(changes)
     _after_errors(changes, by=by)
     applications = _write_tasks(changes)
+    reported |= joins.ended(changes)
     Event.objects.bulk_create([event for change in changes for event in change.events])
     alarms = [alarm for change in changes for alarm in change.alarms]
     _write_alerts(alarms, [cause for change in changes for cause in change.recovered], unused)

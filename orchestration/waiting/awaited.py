@@ -3,8 +3,9 @@
 from collections.abc import Iterable
 from typing import Any
 
+from ..decisions.flow import CHILDREN
 from ..models import Step, Wait
-from ..states import StepState
+from ..states import Direction, StepState
 
 COMPUTED = "local (no agent)"  # instead of an agent's action
 
@@ -39,8 +40,19 @@ def source(step: Any) -> tuple[str, str]:
     return "", ""
 
 
+def children_of(step: Any) -> str:
+    """Return the workflow of a step's children, stored or declared, or whose undo they await; empty: none."""
+    flow = step.flow
+    name = flow.get("workflow", "") if isinstance(flow, dict) else getattr(flow, "workflow", "")
+    return str(name) or (
+        CHILDREN if not step.agent and getattr(step, "action", "") == CHILDREN else ""
+    )
+
+
 def awaited(step: Any) -> str:
     """Return what an awaiting step waits for, in words."""
+    if children_of(step):
+        return "its children" if step.direction == Direction.DO else "the undo of its children"
     kind, name = source(step)
     if kind == "person":
         return f"a decision by {name}"
@@ -52,6 +64,8 @@ def awaited(step: Any) -> str:
 def performer(step: Any) -> str:
     """Return what performs a step: an agent's action, a person, a signal, or a scheduler by itself."""
     kind, name = source(step)
+    if workflow := children_of(step):
+        return f"children: {workflow}"
     if kind:
         return f"{kind} {name}"
     return f"{step.agent}.{step.action}" if step.agent else COMPUTED

@@ -1,4 +1,4 @@
-"""What schedulers do beside their turns: begin undos, ask services, record what was reported early."""
+"""What schedulers do beside their turns: begin undos, ask services, join children, record early reports."""
 
 import logging
 from collections.abc import Callable, Collection
@@ -8,16 +8,17 @@ from .. import conf, registry
 from ..applications.status_messages import queue_of
 from ..database import batches, prepared
 from ..messaging import queues
+from ..models.join import JOINS_DUE
 from ..models.undo import UNDO_REQUESTED
 from ..models.wait import AGENTS_TO_ASK, REPORTED_EARLY
 from ..scheduler import TurnResult
 from ..tracing.subject import about_task
-from ..transitions import looks, reported, requested_undos
+from ..transitions import joined, looks, reported, requested_undos
 from ..transitions.handled import Handled
 
 logger = logging.getLogger(__name__)
 # One statement for all, as a scheduler looks at each doorbell, and seldom is anything due
-DUE = f"SELECT {UNDO_REQUESTED}, {REPORTED_EARLY}, ARRAY({AGENTS_TO_ASK})"
+DUE = f"SELECT {UNDO_REQUESTED}, {JOINS_DUE}, {REPORTED_EARLY}, ARRAY({AGENTS_TO_ASK})"
 
 
 def run(*, ask: bool = True) -> TurnResult:
@@ -26,11 +27,14 @@ def run(*, ask: bool = True) -> TurnResult:
     With `ask`, services are asked about a few of the steps that are awaited; `again_in` is set if any were.
     """
     result = TurnResult()
-    ((undos, early, due_agents),) = prepared.run(DUE, {})
+    ((undos, joins, early, due_agents),) = prepared.run(DUE, {})
     done = Handled()
     if undos:
         _each(requested_undos.requested_tasks, requested_undos.begin_requested, done,
               "the undo of task %s cannot begin")  # fmt: skip
+    if joins:
+        _each(joined.tasks_to_join, joined.join, done,
+              "the children of task %s cannot be looked at")  # fmt: skip
     if early:
         _each(reported.reported_early, reported.apply_early, done,
               "what was reported of task %s cannot be recorded")  # fmt: skip

@@ -6,15 +6,21 @@ from dataclasses import field as dataclass_field
 from functools import cached_property
 from typing import Any
 
-from ..decisions.flow import PASS, Flow
+from ..decisions.flow import CHILDREN, PASS, Flow
 from ..decisions.step_policy import StepPolicyValues
-from ..payloads.placeholders import Loads, loads_of
+from ..payloads.placeholders import Loads, each, loads_of
 from ..payloads.typed import schema, types_of
 from ..states import LOCAL, OnRejection
 from .named import Named
 
 UNDECLARED = "?"  # a step must say how it is undone; a check finds those that do not
 
+OF_CHILDREN = {
+    "type": "object",
+    "properties": {"items": {"type": "array", "items": {"type": ["object", "null"]}}},
+    "required": ["items"],
+    "additionalProperties": False,
+}
 Compute = Callable[[Any], Any]  # of the request, and to the result: dicts, dataclasses or Structs
 Method = Callable[..., Any]  # an action
 AGENT: Named[str | type[Any], str] = Named(LOCAL, "name")
@@ -62,6 +68,13 @@ class Step:
     ended (of a first step, from when the task is made), or a template of one or of an ISO 8601 time; null is
     at once. `when` is decided, and the request is built, as the time comes.
 
+    A step has child tasks if it names their `workflow`: one for each item of the list that `each` stands for,
+    or one without `each`. `request` is a template of their input, which takes values of the item by `item`.
+    The step ends when they have ended, or `enough` of them are processed; then the others are undone. Its
+    result is {"items": [...]}: of each child the `result` of its workflow, or null. After
+    `refused={"child_undone": ...}` follows what is to happen if a child was undone by itself; "pass" leaves
+    its item null. An undo of the step undoes its children.
+
     >>> book = Step(name="book", agent="greeter", action="greet", request={"guest": field("name")},
     ...             after=["check"], undo="take_back", undo_request={"key": key("book")})
     """
@@ -86,9 +99,13 @@ class Step:
     late: str = OnRejection.ERROR.value
     remind: Sequence[float] = ()
     not_before: Any = None
+    workflow: str = ""
+    each: Any = None
+    enough: int | None = None
 
     def __post_init__(self) -> None:
-        if (self.compute is not None or self.is_awaited) and self.undo == UNDECLARED:
+        local = self.compute is not None or self.is_awaited or self.workflow
+        if local and self.undo == UNDECLARED:
             object.__setattr__(self, "undo", None)
 
     @cached_property
@@ -97,17 +114,34 @@ class Step:
         return loads_of(self.request)
 
     @cached_property
+    def template(self) -> Mapping[str, Any]:
+        """What is stored as its request: of a step with children, the inputs of all of them."""
+        if not self.workflow:
+            return self.request
+        return {"items": [self.request] if self.each is None else each(self.request, self.each)}
+
+    @property
+    def undo_action(self) -> str:
+        """What is stored as the action that undoes it; empty if there is none."""
+        if self.workflow:
+            return CHILDREN
+        return "" if self.undo in {None, UNDECLARED} else str(self.undo)
+
+    @cached_property
     def flow(self) -> Flow | None:
         """What is stored of its condition, its refusals, its waits and its time; None for a plain step."""
         flow = Flow(
             when=self.when, refused=self.refused, person=self.person, signal=self.signal,
             ends_within=self.ends_within, late=self.late, remind=self.remind, not_before=self.not_before,
+            workflow=self.workflow, enough=self.enough,
         )  # fmt: skip
         return None if flow == Flow() else flow
 
     @cached_property
     def gives(self) -> Mapping[str, Any] | None:
-        """The JSON Schema of what a function, a person or a signal returns; None if that is not declared."""
+        """The JSON Schema of what a function, a person, a signal or children return; None if unknown."""
+        if self.workflow:
+            return OF_CHILDREN
         if isinstance(self.returns, Mapping):
             return self.returns
         kind = self.returns or (types_of(self.compute, position=0).gives if self.compute else None)
@@ -121,4 +155,5 @@ class Step:
     @property
     def may_be_skipped(self) -> bool:
         """Return whether its task may go on without it."""
-        return self.when is not True or PASS in {*self.refused.values(), self.late}
+        refused = () if self.workflow else self.refused.values()  # its own items are null then
+        return self.when is not True or PASS in {*refused, self.late}

@@ -143,6 +143,9 @@ class Workflow:
     is called with references in the transaction that removes their tasks, which ended long ago: the
     application removes its own rows, or keeps them.
 
+    `result` is a template of what its tasks come to, for the step whose children they are; it may take the
+    input and the results of all steps. Without it that is {}.
+
     `time_allowed` is the seconds until a task counts as overdue. `run_after` is a template of the time
     before which no step begins: ISO 8601 with an offset, or null. `owner_application` is an application
     that is notified of every task of any submitter, and of each change of its steps: that which keeps what
@@ -177,6 +180,7 @@ class Workflow:
     remove: Callable[[Sequence[str]], None] = _write_nothing
     find: Callable[[Sequence[str], bool], Mapping[str, Found]] = lambda _words, _personal: {}
     private: Sequence[str] = ()
+    result: Mapping[str, Any] = dataclass_field(default_factory=dict)
     owner_application: str = ""
     time_allowed: float = 3600.0
     run_after: Mapping[str, Any] | None = None
@@ -191,11 +195,11 @@ class Workflow:
     @property
     def templates(self) -> list[Any]:
         """What takes values of the input."""
-        templates: list[Any] = [self.contact, self.value, self.run_after]
+        templates: list[Any] = [self.contact, self.value, self.run_after, self.result]
         for step in self.steps:
             templates += [
                 step.request, step.undo_request, step.charges, step.when, step.ends_within,
-                step.not_before,
+                step.each, step.not_before,
             ]  # fmt: skip
         return templates
 

@@ -8,7 +8,7 @@ from unittest.mock import patch
 from orchestration import registry
 from orchestration.agents.errors import Rejected
 from orchestration.models import Gate, Policy
-from orchestration.payloads.placeholders import done, field, first, key, not_, passed, result
+from orchestration.payloads.placeholders import done, field, first, item, key, not_, passed, result
 from orchestration.states import OnRejection, PastThreshold
 from orchestration.workflows.step import Step
 from orchestration.workflows.workflow import Workflow
@@ -42,9 +42,10 @@ def weigh(request: Mapping[str, Any]) -> dict[str, Any]:
 
 def data_of(reference: str, name: str = "Ada") -> dict[str, Any]:
     """Return the input of a task."""
-    seed, _, number = reference.partition("-")
+    seed, _, number = reference.split("/", maxsplit=1)[0].partition("-")
     bits = int(seed) + int(number)
-    return {"name": name, "gift": bits % 2 == 1, "heavy": bits // 2 % 2 == 1}
+    boxes = list(range(bits % 4))
+    return {"name": name, "gift": bits % 2 == 1, "heavy": bits // 2 % 2 == 1, "boxes": boxes}
 
 
 def step(name: str, agent: str, *after: str, **options: Any) -> Step:
@@ -72,6 +73,22 @@ def last(name: str, agent: str, after: str) -> Step:
     request = {"to": field("name"), "of": result(after, "sum")}
     undo = {"undo": "take_back", "undo_request": {"key": key(name)}}
     return Step(name=name, agent=agent, action="perform_it", after=[after], request=request, **undo)
+
+
+def boxes(**flow: Any) -> Step:
+    """Return a step with a child for each box."""
+    request = {"name": field("name"), "box": item()}
+    return Step(
+        name="boxes", workflow="box", each=field("boxes"), request=request, after=["a"], **flow
+    )
+
+
+def after_boxes() -> Step:
+    """Return a step that takes what the boxes came to."""
+    undo = {"undo": "take_back", "undo_request": {"key": key("z")}}
+    return step(
+        "z", "beta", "boxes", request={"to": field("name"), "of": result("boxes", "items")}, **undo
+    )
 
 
 WORKFLOWS = (
@@ -128,13 +145,28 @@ WORKFLOWS = (
     ),
 )
 
+WITH_CHILDREN = (
+    Workflow(
+        name="all",
+        steps=[step("a", "alpha"), boxes(refused={"child_undone": "pass"}), after_boxes()],
+    ),
+    Workflow(name="some", steps=[step("a", "alpha"), boxes(enough=1), after_boxes()]),
+    Workflow(
+        name="strict",
+        steps=[step("a", "alpha"), boxes(refused={"child_undone": "undo"}), after_boxes()],
+    ),
+)
+CHILD = Workflow(
+    name="box", steps=[step("wrap", "beta"), step("tape", "gamma", "wrap")], result=result("tape")
+)
+
 
 @contextmanager
 def declared() -> Iterator[None]:
     """Have these workflows and agents, and no others, in this block."""
     with ExitStack() as stack:
         agents = {agent.name: agent for agent in AGENTS}
-        workflows = {workflow.name: workflow for workflow in WORKFLOWS}
+        workflows = {workflow.name: workflow for workflow in (*WORKFLOWS, *WITH_CHILDREN, CHILD)}
         stack.enter_context(patch.object(registry, "agents", agents))
         stack.enter_context(patch.object(registry, "workflows", workflows))
         stack.enter_context(patch.object(registry, "receivers", {}))

@@ -129,7 +129,8 @@ def mend() -> None:
 
 def mend_by_hand() -> None:
     """Do the first step in error that is not in doubt by hand, if it can be, as an operator does."""
-    if step := in_error().filter(in_doubt=False).first():
+    without_children = in_error().exclude(flow__has_key="workflow")
+    if step := without_children.filter(in_doubt=False).first():
         done_by_hand(step)
 
 
@@ -145,6 +146,13 @@ def undo_task(reference: str) -> None:
     """Undo a task, as an operator does."""
     if task := Task.objects.filter(reference=reference).first():
         undo.undo(task.id, actor="olga", reason="wrong", seen=[task.state])
+
+
+def undo_child(number: int) -> None:
+    """Undo one of the children, as an operator does."""
+    if children := list(Task.objects.filter(parent__isnull=False).order_by("id")):
+        child = children[number % len(children)]
+        undo.undo(child.id, actor="olga", reason="not this one", seen=[child.state])
 
 
 def hold(reference: str) -> None:

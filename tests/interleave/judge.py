@@ -16,7 +16,7 @@ from orchestration.models import Event, Task
 from orchestration.models.history import EventKind
 from orchestration.models.retention import removal_key
 
-from . import skips
+from . import children, skips
 from .services import LEDGER
 
 LOADS = (tables.SLICE, tables.STEPS, tables.ATTEMPTS, tables.EVENTS, tables.TASKS, tables.EFFECTS)
@@ -55,6 +55,7 @@ def problems(*, calm: bool) -> list[str]:
         *_sent(),
         *_payloads(),
         *skips.problems(),
+        *children.problems(),
         *_histories(calm=calm),
         *_audit(),
     ]

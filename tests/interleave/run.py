@@ -31,7 +31,7 @@ QUIET = """
 SELECT (SELECT count(*) FROM orchestration_task WHERE state NOT IN ('processed', 'undone')),
     (SELECT count(*) FROM orchestration_submission WHERE refused_at IS NULL),
     (SELECT count(*) FROM orchestration_taskrequest WHERE done_at IS NULL AND refused_at IS NULL),
-    (SELECT count(*) FROM orchestration_undorequest)
+    (SELECT count(*) FROM orchestration_undorequest), (SELECT count(*) FROM orchestration_join)
 """
 STATES = """
 SELECT t.reference, t.state, string_agg(s.name || ' ' || s.direction || ' ' || s.process_state || ' '
@@ -52,7 +52,7 @@ class Run:
         stage.begin(choices, self.trace)
         self.wrong: list[str] = []
         self.kind = kind or choices.of(KINDS)
-        late, usual = self.kind == "mended late", self.kind == "usual"
+        late, usual = self.kind == "mended late", self.kind in {"usual", "children"}
         self.calm = usual and choices.chance(0.25)
         stage.preempt = (0.02, 0.1, 0.3)[choices.below(3)]
         self.go_on = 3.0 if usual else (1.0, 3.0)[choices.below(2)]
@@ -66,7 +66,8 @@ class Run:
         self.workers = services.Workers(choices, self.calm, {"rejected": 60.0} if late else {})
         self.memories = {name: jobs.memory() for name in NAMES if name.startswith("supervisor")}
         self.asked = 0
-        workflows = [workflow.name for workflow in declared.WORKFLOWS]
+        declares = declared.WITH_CHILDREN if self.kind == "children" else declared.WORKFLOWS
+        workflows = [workflow.name for workflow in declares]
         self.tasks = [
             (choices.pick(workflows), f"{seed}-{number}") for number in range(1 + choices.below(3))
         ]
@@ -183,6 +184,8 @@ class Run:
             ("operator", "release", 0.2, jobs.release),
             ("operator", f"prioritize {reference}", 0.2, lambda: jobs.prioritize(reference, number % 3)),
         ]  # fmt: skip
+        if self.kind == "children":
+            possible.append(("operator", "undo a child", 0.3, partial(jobs.undo_child, number)))
         return possible
 
     def _surroundings(self) -> dict[str, tuple[float, Callable[[], object]]]:
@@ -314,7 +317,7 @@ class Run:
         return self._quiet()
 
     def _quiet(self) -> bool:
-        return sql.run(QUIET, {}) == [(0, 0, 0, 0)] and not queues.waiting([queues.SCHEDULER])
+        return sql.run(QUIET, {}) == [(0, 0, 0, 0, 0)] and not queues.waiting([queues.SCHEDULER])
 
     def _later(self) -> bool:
         """Go on to the next moment at which something is due; return whether there is one."""

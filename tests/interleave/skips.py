@@ -34,6 +34,8 @@ def problems() -> Iterator[str]:
     for (task, reference, workflow), rows in tasks.items():
         ends = _ends(task, reference, {name for name, (*_, by) in rows.items() if by})
         for step in registry.workflows[workflow].steps:
+            if step.workflow:
+                continue  # done by its children
             state, attempt, _ = rows[step.name]
             needed = _holds(step.when, ends)
             passed = step.refused.get(ends.refused.get(step.name, ""), step.refused.get("*"))

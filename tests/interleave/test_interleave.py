@@ -46,6 +46,12 @@ def test_no_change_of_an_input_goes_wrong():
     assert code == 1
 
 
+def test_no_interleaving_of_children_goes_wrong():
+    output, code = interleave("--seeds", str(SEEDS // 2), "--kind", "children")
+    assert output.startswith(f"{SEEDS // 2} seeds, 0 went wrong"), output
+    assert code == 0
+
+
 @pytest.mark.parametrize(("guard", "seed", "problem"), WITHOUT)
 def test_run_without_a_guard_goes_wrong(guard, seed, problem):
     output, code = interleave("--without", guard, "--seed", str(seed))

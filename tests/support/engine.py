@@ -14,7 +14,8 @@ from orchestration.cluster.leader_memory import Memory
 from orchestration.database import sql
 from orchestration.decisions.progress import Refusal
 from orchestration.housekeeping import housekeeper
-from orchestration.messaging.messages import Reply
+from orchestration.messaging import queues
+from orchestration.messaging.messages import Reply, Request
 from orchestration.models import Policy, Step, Task, TaskRequest, Worker
 from orchestration.models.fields import DatabaseNow
 from orchestration.supervision.watch import Watch
@@ -43,6 +44,11 @@ def new_task(reference=None, *, workflow="greet", data=None, reply_to="", priori
 def claimed(by="scheduler-1", agent="greeter"):
     """Claim for one agent; return the requests."""
     return claim([agent], by).requests.get(agent, [])
+
+
+def sent(agent="greeter"):
+    """Take the requests in an agent's inbox."""
+    return [Request.parse(raw) for raw in queues.take(agent, 1000) if raw != queues.LOOK]
 
 
 def claimed_beside_others(by="scheduler-1", agent="greeter"):

@@ -63,7 +63,7 @@ def test_steps_are_moved_by_one_writer():
         for path in PRODUCT
         if TRANSITIONS in path.parents and writes(path.read_text(), names(path))
     }
-    assert seen == SETS | {"claim.py", "settle.py", "step_update.py"}  # two of tasks
+    assert seen == SETS | {"claim.py", "joins.py", "settle.py", "step_update.py"}  # three of tasks
 
 
 WHOLE = "(s.process_state, s.attempt, s.generation) = (r.state, r.attempt, r.generation)"

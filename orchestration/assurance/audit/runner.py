@@ -25,6 +25,7 @@ from ...models.fields import DatabaseNow
 from . import past, snapshot
 from .check import INVARIANTS
 from .checks.attempts import COUNTED, FENCED, ONCE, ORDER
+from .checks.children import CHILDREN
 from .checks.compensation import COMPENSATION
 from .checks.idempotency_keys import KEYS
 from .checks.incidents import INCIDENTS
@@ -72,7 +73,7 @@ LOCK = 0x5A5A_0001  # serializes the start of hourly runs
 Each = Callable[[], AbstractContextManager[None]]
 CHECKS = (
     *LOSS, *TIME_LIMITS, *NOT_BEFORE, *TWINS, *UNOWNED, *ONCE, *ORDER, *COMPENSATION, *FENCED, *COUNTED,
-    *KEYS, *STATUS_MESSAGES, *LEFT_BEHIND, *OPERATIONS, *INCIDENTS, *SKIPPED, *BY_HAND,
+    *KEYS, *STATUS_MESSAGES, *LEFT_BEHIND, *OPERATIONS, *INCIDENTS, *SKIPPED, *BY_HAND, *CHILDREN,
 )  # fmt: skip
 
 

@@ -93,7 +93,7 @@ def _move(
         entry = _entry(workflow, written, now)
         files.write(entry, written)
         crash_points.reached("archive.before_removal")
-        removal.erase(workflow, tasks)
+        removal.erase(tasks)
         crash_points.reached("archive.before_commit")
     crash_points.reached("archive.after_commit")
     entry.removed = True

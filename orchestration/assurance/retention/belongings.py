@@ -53,8 +53,8 @@ TABLES = (
 STEPS = """
 SELECT id FROM orchestration_step WHERE task_id = ANY(%(tasks)s::uuid[])
 """
-# A task `t` with none of these is needed no more: a status message that was neither
-# taken nor closed, an item of an operation that goes on, a hold, an undo or a request under way.
+# A task `t` with none of these is needed no more: a status message that was neither taken nor closed, an
+# item of an operation that goes on, a hold, an undo, a look at children or a request under way.
 FREE = f"""NOT EXISTS (SELECT FROM orchestration_statusmessage m
         WHERE m.task_id = t.id AND NOT {STATUSES.where(STATUSES.closed)})
     AND NOT EXISTS (SELECT FROM orchestration_operationitem i
@@ -62,6 +62,7 @@ FREE = f"""NOT EXISTS (SELECT FROM orchestration_statusmessage m
         WHERE i.task_id = t.id AND o.ended_at IS NULL)
     AND NOT EXISTS (SELECT FROM orchestration_hold h WHERE h.task_id = t.id AND h.until IS NULL)
     AND NOT EXISTS (SELECT FROM orchestration_undorequest u WHERE u.task_id = t.id)
+    AND NOT EXISTS (SELECT FROM orchestration_join j WHERE j.task_id = t.id)
     AND NOT EXISTS (SELECT FROM orchestration_taskrequest r
         WHERE r.workflow = t.workflow AND r.reference = t.reference
         AND {REQUESTS.where(REQUESTS.open, "r")})"""  # noqa: S608 - put together from constants

@@ -5,7 +5,7 @@ and operations.
 """
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -25,18 +25,27 @@ from .belongings import FREE, STEPS
 # The next tasks by their end, of any workflow: read along task_by_end, so that a look costs the same
 # however many there are. What was looked at is not read again before the next day.
 NEXT = """
-SELECT id, ended_at, workflow = %(workflow)s FROM orchestration_task
+SELECT id, ended_at, workflow = %(workflow)s AND parent_id IS NULL FROM orchestration_task
 WHERE ended_at IS NOT NULL AND ended_at < %(before)s
     AND ended_at >= coalesce(%(since)s::timestamptz, '-infinity')
 ORDER BY ended_at LIMIT %(look)s
 """
 # An undo may have begun meanwhile: what is locked is compared again.
 LOCKED = f"""
-SELECT t.id::text, t.reference FROM orchestration_task t
-WHERE t.id = ANY(%(ids)s::uuid[]) AND t.workflow = %(workflow)s AND t.ended_at < %(before)s
-    AND {FREE}
+SELECT t.id::text, t.workflow, t.reference FROM orchestration_task t
+WHERE t.id = ANY(%(ids)s::uuid[]) AND t.ended_at < %(before)s
+    AND (%(workflow)s IS NULL OR t.workflow = %(workflow)s AND t.parent_id IS NULL) AND {FREE}
 ORDER BY t.id FOR UPDATE OF t SKIP LOCKED
 """  # noqa: S608 - put together from constants
+# The children of tasks, theirs, and so on: a child is kept as long as its parent, and goes with it.
+CHILDREN = """
+WITH RECURSIVE family AS (
+    SELECT id AS first, id FROM unnest(%(ids)s::uuid[]) AS t (id)
+    UNION ALL
+    SELECT f.first, c.id FROM family f JOIN orchestration_step s ON s.task_id = f.id
+    JOIN orchestration_task c ON c.parent_id = s.id)
+SELECT first::text, id::text FROM family WHERE id <> first
+"""
 REMEMBERED = f"""
 INSERT INTO orchestration_removedtask (key, content, removed_at)
 SELECT {removal_key("workflow", "reference")}, coalesce(posted, {content_hash("data")}), clock_timestamp()
@@ -165,22 +174,44 @@ def remove(workflow: str, ids: Sequence[UUID], before: datetime) -> int:
     """
     sql.run("SET LOCAL synchronous_commit = off", {})
     tasks = lock(workflow, ids, before)
-    erase(workflow, tasks)
+    erase(tasks)
     return len(tasks)
 
 
-def lock(workflow: str, ids: Sequence[UUID], before: datetime) -> dict[str, str]:
-    """Lock those tasks that may be removed; return their references by their ids."""
-    parameters = {"ids": [str(id_) for id_ in ids], "workflow": workflow, "before": before}
-    return dict(sql.run(LOCKED, parameters))
+def lock(workflow: str, ids: Sequence[UUID], before: datetime) -> dict[str, tuple[str, str]]:
+    """Lock those tasks that may be removed, with their children; return workflows and references by ids."""
+    tasks = _lock([str(id_) for id_ in ids], before, workflow)
+    families: dict[str, list[str]] = {}
+    for first, child in sql.run(CHILDREN, {"ids": list(tasks)}):
+        families.setdefault(first, []).append(child)
+    if not families:
+        return tasks
+    children = _lock([child for family in families.values() for child in family], before)
+    incomplete = {first for first, family in families.items() if not children.keys() >= set(family)}
+    gone = {first: name for first, name in tasks.items() if first not in incomplete}
+    for first in gone.keys() & families.keys():
+        gone |= {child: children[child] for child in families[first]}
+    return gone
 
 
-def erase(workflow: str, tasks: dict[str, str]) -> None:
-    """Remove locked tasks with all that belongs to them; their application removes its own first."""
+def _lock(
+    ids: Sequence[str], before: datetime, workflow: str | None = None
+) -> dict[str, tuple[str, str]]:
+    """Lock tasks that may be removed: without a workflow, any; with one, those that are no children."""
+    rows = sql.run(LOCKED, {"ids": list(ids), "workflow": workflow, "before": before})
+    return {task: (of, reference) for task, of, reference in rows}
+
+
+def erase(tasks: Mapping[str, tuple[str, str]]) -> None:
+    """Remove locked tasks with all that belongs to them; their applications remove their own first."""
     if not tasks:
         return
-    if known := registry.workflows.get(workflow):
-        known.remove(list(tasks.values()))
+    references: dict[str, list[str]] = {}
+    for workflow, reference in tasks.values():
+        references.setdefault(workflow, []).append(reference)
+    for workflow, of_workflow in references.items():
+        if known := registry.workflows.get(workflow):
+            known.remove(of_workflow)
     of_tasks = {"tasks": list(tasks)}
     steps = [step for (step,) in sql.run(STEPS, of_tasks)]
     parameters = {**of_tasks, "steps": steps, "sign": 1}

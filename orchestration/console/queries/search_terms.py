@@ -68,6 +68,7 @@ class Filters:
     error: str = ""
     reference: str = ""
     about: str = ""
+    parent: str = ""
     contact: str = ""
     alert: int | None = None
     incident: int | None = None
@@ -222,12 +223,7 @@ def _moments(value: str) -> tuple[datetime, datetime]:
 
 
 def _begins(field: str) -> Reader:
-    def read(value: str) -> FilterFields:
-        if not value:
-            raise InvalidValue("enter the beginning of the text")
-        return {field: value}
-
-    return read
+    return _text(field, "the beginning of the text")
 
 
 def _schedule(value: str) -> FilterFields:
@@ -235,10 +231,17 @@ def _schedule(value: str) -> FilterFields:
     return _begins("reference")(value and f"{value.removesuffix('/')}/")
 
 
+def _text(field: str, what: str) -> Reader:
+    def read(value: str) -> FilterFields:
+        if not value:
+            raise InvalidValue(f"enter {what}")
+        return {field: value}
+
+    return read
+
+
 def _contact(value: str) -> FilterFields:
-    if not value:
-        raise InvalidValue("enter a contact")
-    return {"contact": value.lower()}
+    return _text("contact", "a contact")(value.lower())
 
 
 QUALIFIERS: dict[str, Reader] = {
@@ -258,19 +261,13 @@ QUALIFIERS: dict[str, Reader] = {
     "reference": _begins("reference"),
     "schedule": _schedule,
     "about": _begins("about"),
+    "parent": _text("parent", "the reference or the id of a task with children"),
     "contact": _contact,
     "alert": _number_of("alert"),
     "incident": _number_of("incident"),
 }
-ONE_ONLY = (
-    "state",
-    "workflow",
-    "step",
-    "agent",
-    "contact",
-    "alert",
-    "incident",
-)  # of these a task has one
+# of these a task has one
+ONE_ONLY = ("state", "workflow", "step", "agent", "parent", "contact", "alert", "incident")
 
 
 def understood(name: str, value: str, *, personal: bool) -> tuple[str, Filters]:

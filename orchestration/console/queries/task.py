@@ -12,13 +12,14 @@ from ...decisions import flow_words
 from ...decisions.recovery import KEY_FORGOTTEN, KEYS, keeps_key, key_of_resubmission
 from ...models import Alert, Attempt, AttemptEvidence, Event, Hold, Step, Submission, Task, Wait
 from ...payloads.keys import step_key
-from ...states import FINAL_TASK_STATES, Outcome, StepState
+from ...states import FINAL_TASK_STATES, LOCAL, Direction, Outcome, StepState
 from ...waiting import next_step
 from ...waiting.agent_facts import agents, queued
 from ...waiting.agent_view import AgentView
 from ...waiting.awaited import waits_of
 from ...waiting.holds import holds_on
 from ..durations import declared_time
+from .children import Children, children_of
 from .conflicts import late_effects
 
 MOST_ATTEMPTS = 200
@@ -63,6 +64,7 @@ class StepDetail:
     hold: Hold | None = None
     evidence: Mapping[int, AttemptEvidence] = field(default_factory=dict)  # by attempt
     wait: Wait | None = None
+    children: Children | None = None
 
     @property
     def tried(self) -> Sequence[tuple[Attempt, AttemptEvidence | None]]:
@@ -93,7 +95,13 @@ class StepDetail:
     @property
     def awaits(self) -> bool:
         """Return whether its result is still to come, and may be recorded."""
-        return self.step.process_state == StepState.AWAITING
+        return self.step.process_state == StepState.AWAITING and not self.awaits_children
+
+    @property
+    def awaits_children(self) -> bool:
+        """Return whether its children end it, or its undo."""
+        undoes = self.step.agent == LOCAL and self.step.direction == Direction.UNDO
+        return undoes or bool((self.step.flow or {}).get("workflow"))
 
     @property
     def reminders(self) -> int:
@@ -150,8 +158,8 @@ class TaskDetail:
 
 
 def task_detail(task_id: UUID) -> TaskDetail | None:
-    """Return a task's page, or None if the task is unknown: seventeen queries at most."""
-    task = Task.objects.filter(id=task_id).first()
+    """Return a task's page, or None if the task is unknown: seventeen queries, and two for its children."""
+    task = Task.objects.select_related("parent__task").filter(id=task_id).first()
     if task is None:
         return None
     now, known = clock.database_now(), agents()
@@ -161,7 +169,7 @@ def task_detail(task_id: UUID) -> TaskDetail | None:
     events = _events(task)
     done = next_step.done_names(steps)
     held = holds_on([task.id])
-    places, waits = queued(steps), waits_of(steps)
+    places, waits, children = queued(steps), waits_of(steps), children_of(steps)
     details = []
     for step in steps:
         hold = held.of(task.id, task.workflow, step.name)
@@ -183,6 +191,7 @@ def task_detail(task_id: UUID) -> TaskDetail | None:
                 hold=hold,
                 evidence=evidence[step.id],
                 wait=waits.get(step.id),
+                children=children.get(step.id),
             )
         )
     return TaskDetail(

@@ -30,6 +30,11 @@ def background_workflows() -> list[str]:
     return sorted(workflow.name for workflow in registry.workflows.values() if workflow.background)
 
 
+def have_children() -> bool:
+    """Return whether tasks of any workflow have children."""
+    return any(step.workflow for workflow in registry.workflows.values() for step in workflow.steps)
+
+
 def whole(filters: Filters, at: Path, *, alone: bool = False) -> Q:
     """Return filters as one condition; `alone`: each row is checked individually."""
     condition = of_task(filters, at, alone=alone)
@@ -73,12 +78,7 @@ def of_task(filters: Filters, at: Path, *, alone: bool = False) -> Q:
     for name in ("state", "workflow", "contact"):
         if asked := getattr(filters, name):
             condition &= Q(**{f"{at.fields}{name}": asked})
-    if filters.reference:
-        condition &= Q(**{f"{at.fields}reference__startswith": filters.reference})
-    if filters.about:
-        about = f"{at.fields}about_reference"
-        # the second as in the condition of task_by_about
-        condition &= Q(**{f"{about}__startswith": filters.about, f"{about}__gt": ""})
+    condition &= _of_others(filters, at)
     for bound in filters.values:
         condition &= _compared("value", bound, at)
     for trouble in filters.troubles:
@@ -87,6 +87,28 @@ def of_task(filters: Filters, at: Path, *, alone: bool = False) -> Q:
     for other in filters.without:
         condition &= _lacking(other, at)
     return condition
+
+
+def _of_others(filters: Filters, at: Path) -> Q:
+    """Return the conditions on references: the task's, and those of the tasks that it belongs to."""
+    condition = Q()
+    if filters.reference:
+        condition &= Q(**{f"{at.fields}reference__startswith": filters.reference})
+    if filters.about:
+        about = f"{at.fields}about_reference"
+        # the second as in the condition of task_by_about
+        condition &= Q(**{f"{about}__startswith": filters.about, f"{about}__gt": ""})
+    if filters.parent:
+        condition &= Q(**{f"{at.fields}parent__in": _steps_of(filters.parent)})
+    return condition
+
+
+def _steps_of(parent: str) -> QuerySet[Step, int]:
+    """Return the steps of a task by its reference or id: their children are found by task_of_parent."""
+    named = Q(task__reference=parent)
+    if known := as_uuid(parent):
+        named |= Q(task=known)
+    return Step.objects.filter(named).values_list("id", flat=True)
 
 
 def _received(filters: Filters, at: Path) -> Q:
@@ -102,9 +124,12 @@ def _received(filters: Filters, at: Path) -> Q:
 def _shown(filters: Filters, at: Path) -> Q:
     """Return which tasks are not left out: also such as are in trouble, or named in full."""
     background = background_workflows() if filters.foreground else []
-    if not background:
+    children = filters.foreground and have_children()
+    if not background and not children:
         return Q()
-    shown = ~Q(**{f"{at.fields}workflow__in": background})
+    shown = ~Q(**{f"{at.fields}workflow__in": background}) if background else Q()
+    if children:
+        shown &= Q(**{f"{at.fields}parent__isnull": True})
     shown |= Q(**{f"{at.fields}state": TaskState.ERROR}) | _in_trouble("overdue", at)
     for word in filters.words:
         shown |= Q(**{f"{at.fields}reference": word})

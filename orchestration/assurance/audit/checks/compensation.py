@@ -15,6 +15,7 @@ COMPENSATION = (
         WHERE u.direction = 'undo' AND (d.id IS NULL OR (u.attempt > 0
             AND ((d.attempt = 0 AND NOT d.by_hand)
                  OR (d.state = 'cancelled' AND d.outcome NOT IN ('absent', 'later')
+                    AND NOT coalesce(d.flow ? 'workflow', false)  -- what its children did is undone
                     AND NOT EXISTS (SELECT FROM audit_event e
                         WHERE e.task_id = u.task AND e.step_id = d.id AND e.kind = 'late')))))
         """,

@@ -91,6 +91,7 @@ LOSS = (
         SELECT s.reference, 'step ' || s.name || ' awaits its result, and nothing says until when'
         FROM audit_step s LEFT JOIN orchestration_wait w ON w.step_id = s.id
         WHERE s.state = 'awaiting' AND w.awaited_at IS NULL
+          AND NOT coalesce(s.flow ? 'workflow', false) AND NOT (s.direction = 'undo' AND s.agent = '')
         """,
     ),
     Check(
