@@ -50,7 +50,7 @@ assert stranger.get("/ops/").headers["Location"].startswith("/login/?next="), "a
 assert b'name="password"' in stranger.get("/login/").content
 assert ann.post("/login/", {"username": "ann", "password": "p"}).headers["Location"] == "/ops/"
 for page in ("", "incidents/", "tasks/", "operations/", "dead-letters/", "agents/", "system/", "audit/",
-             "workflows/", "runbook/"):
+             "workflows/", "runbook/", "schedules/"):
     answer = ann.get(f"/ops/{page}")
     assert answer.status_code == 200, (page, answer.status_code)
     for file in re.findall(r'(?:href|src)="/static/([^"]+)"', answer.content.decode()):
@@ -253,7 +253,7 @@ def of_extras(*extras: str) -> set[str]:
 DISTRIBUTIONS = {
     "aiohttp": "aiohttp", "asgiref": "django", "django": "django", "django_htmx": "django-htmx",
     "django_rq": "django-rq", "django_tasks": "django-tasks", "pytest": "pytest-django",
-    "jsonschema": "jsonschema", "markdown_it": "markdown-it-py", "msgspec": "msgspec",
+    "cronsim": "cronsim", "jsonschema": "jsonschema", "markdown_it": "markdown-it-py", "msgspec": "msgspec",
     "opentelemetry": "opentelemetry-api", "prometheus_client": "prometheus-client",
     "psycopg2": "psycopg2-binary", "redis": "redis", "rq": "rq",
     "simple_history": "django-simple-history", "uvloop": "uvloop",
