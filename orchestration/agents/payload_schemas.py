@@ -121,7 +121,7 @@ def returned(agent: str, action: str, *, computed: Computed | None = None) -> di
 
     A step without an agent has that of its declaration: `computed` are its workflow and its name.
     """
-    if agent == LOCAL and computed:
+    if agent == LOCAL and computed and not action:  # the undo of children has one
         declared = registry.step(*computed)
         return dict(declared.gives) if declared and declared.gives else {"type": "object"}
     return _declared(agent, action, "returns") or {"type": "object"}

@@ -23,12 +23,10 @@ WHERE s.name = 'parcels' AND s.direction = 'do'
 """
 KEYS = """
 SELECT s.task_id || ':' || s.name || ':do:1' FROM orchestration_step s
-WHERE s.agent = 'carrier' AND s.direction = 'do'
+JOIN orchestration_task t ON t.id = s.task_id
+WHERE t.workflow IN ('split', 'parcel') AND s.agent = 'carrier' AND s.direction = 'do'
 """
-UNDONE = (
-    KEYS
-    + " AND EXISTS (SELECT FROM orchestration_task t WHERE t.id = s.task_id AND t.state = 'undone')"
-)
+UNDONE = KEYS + " AND t.state = 'undone'"
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,7 @@ from uuid import uuid4
 import pytest
 
 from orchestration import api, conf, registry
-from orchestration.models import Alert, Join, Step, Task, Wait
+from orchestration.models import Alert, Join, Step, Task, TaskRequest, Wait
 from orchestration.payloads.placeholders import field, item, key, result
 from orchestration.testing import outcomes
 from orchestration.transitions import children as making
@@ -395,6 +395,34 @@ class TestUndo:
             assert force_undo(child.id, actor="ann", reason="all the same", force=True) is None
         resubmit_failed(order, run)
         assert order.state == "undone"
+
+    def test_undo_of_children_is_done_by_hand(self, declare, run):
+        forever = {"undo": None, "undo_request": {}, "irreversible": "it is gone"}
+        declare(greet("pack", **forever), name="parcel")
+        declare(SORT, children(), LAST)
+        order = run.submit("order", houses("a"))
+        run.go()
+        ask_undo(order)
+        run.go()
+        undo = Step.objects.get(name="parcels", direction="undo")
+        by_hand = {"actor": "ann", "reason": "so", "result": {}}
+        assert done_by_hand(undo.id, attempt=undo.attempt, **by_hand) is None
+        run.go()
+        assert order.state == "undone"
+        assert of(run, order, 0).state == "processed"  # as the person decided
+
+    def test_result_is_not_reported_of_a_step_with_children(self, declare, run):
+        declare(SORT, children())
+        order = run.submit("order", houses("a"))
+        later(run, order, 0)
+        run.go()
+        request = uuid4()
+        api.complete(
+            "order", order.reference, "parcels", result={"items": []}, actor="a", id=request
+        )
+        run.go()
+        assert TaskRequest.objects.get(request=request).refusal == "HAS_CHILDREN"
+        assert order.steps["parcels"] == "awaiting"
 
     def test_grandchildren_are_undone(self, declare, run):
         box = Declared(name="boxes", workflow="box", each=[1, 2], request={"box": item()})
