@@ -9,7 +9,6 @@ from ..workflows.step import Step
 from ..workflows.workflow import Workflow
 from .problem import Problem, shown
 
-NEVER_SENT = ("charges", "when", "ends_within", "each")
 A_TEMPLATE = (
     "A template is data, a dict of JSON, that is stored with each task: field(…) stands for a value of the "
     "input, result(…) for one of an earlier step. Anything else belongs in the agent, or in a step with "
@@ -120,7 +119,7 @@ def of_step(step: Step, before: set[str]) -> Iterable[Problem]:
         for origin, *path in placeholders(getattr(step, name)):
             other = path[0] if origin == KEYS else origin
             if origin == LOADED:
-                if name in NEVER_SENT or step.compute or step.workflow:
+                if name not in {"request", "undo_request"} or step.compute or step.workflow:
                     yield Problem("E001", f"its {name} takes what is loaded, and is never sent")
             elif other == ITEM:
                 if name != "request" or step.each is None:
