@@ -205,8 +205,9 @@ def _end(looks: Sequence[_Look]) -> None:
 
 
 def _done(step: StepView, children: Sequence[Task], running: bool) -> Report:
-    """Return how a step ends by its children; of several at one position the last counts."""
-    last = {child.position: child for child in children}
+    """Return how a step ends by its children; of several for one item that counts which is not undone."""
+    in_turn = sorted(children, key=lambda child: child.undo_at is None)
+    last = {child.position: child for child in in_turn}
     processed = [child for child in last.values() if child.state == TaskState.PROCESSED]
     flow = step.flow
     undone = [child for child in last.values() if child.state != TaskState.PROCESSED]

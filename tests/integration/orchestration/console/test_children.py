@@ -86,6 +86,6 @@ def test_undo_of_a_task_with_children_is_shown_and_begun(order):
     shown = operator.get(address).content.decode()
     assert "the undo of its children" in shown
     seen = undo_preview(order.id)["seen"]
-    assert operator.post(address, {"reason": "no", "seen": seen}).status_code == 302
+    assert operator.post(address, {"reason": "no", "seen": seen}).status_code == 303
     order.refresh_from_db()
     assert order.state == "undoing"
