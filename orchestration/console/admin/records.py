@@ -27,6 +27,7 @@ from ...models import (
     IncidentHit,
     IncidentHour,
     IncidentTally,
+    Join,
     JumpedTime,
     Lease,
     Operation,
@@ -116,6 +117,7 @@ show(
     "due_at", "look_at", "looks", "reminded", ordering=("-id",),
     search_fields=("external_id__startswith",), show_full_result_count=False,
 )  # fmt: skip
+show(Join, "id", "step_id", "task_id", "undo_below")
 show(
     ExternalId, "external_id", "agent", "step_id", "task_id", "attempt", "accepted_at",
     ordering=("-id",), search_fields=("external_id__startswith",), show_full_result_count=False,

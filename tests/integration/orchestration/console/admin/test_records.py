@@ -29,6 +29,7 @@ from orchestration.models import (
     IncidentHit,
     IncidentHour,
     IncidentTally,
+    Join,
     JumpedTime,
     NotificationChannel,
     Operation,
@@ -50,7 +51,7 @@ from tests.support.operators import press
 from tests.support.page import page
 
 pytestmark = pytest.mark.django_db
-RECORDS = ["task", "step", "wait", "externalid", "statestore", "attempt", "attemptevidence", "event", "alert",
+RECORDS = ["task", "step", "wait", "externalid", "join", "statestore", "attempt", "attemptevidence", "event", "alert",
            "notification", "submission", "statusmessage", "gate", "hold", "worker", "lease",
            "clockjump", "jumpedtime", "auditrun", "incident",
            "incidenthit", "incidenthour", "incidenttally", "operation", "operationitem", "savedview",
@@ -88,6 +89,7 @@ def _some_of_each(client):
     IncidentTally.objects.create(incident=cause, failures=1)
     IncidentHour.objects.create(incident=cause, hour=step.ended_at, failures=1)
     SavedView.objects.create(owner=User.objects.get(username="ada"), name="mine")
+    Join.objects.create(step=step, task=task)
     Wait.objects.create(step=step, task=task, person="fraud")
     ExternalId.objects.create(step=step, task=task, agent="greeter", external_id="x", attempt=1)
     UndoRequest.objects.create(step=step, task=task, unmended=True, requested_by="s", reason="r")
