@@ -36,7 +36,7 @@ def amend(request: HttpRequest, task_id: UUID) -> HttpResponse:
     if task.undo_at is not None or task.ended_at is not None:
         return _refused(request, task, Refusal.UNDOING if task.undo_at else Refusal.ENDED)
     typed = request.POST if request.method == "POST" else None
-    form = Amending(typed, initial={"seen": _version(task)})
+    form = Amending(typed, initial={"seen": version(task)})
     redactor = redactor_for(request, task)
     payload = PayloadForm(
         typed,
@@ -44,7 +44,7 @@ def amend(request: HttpRequest, task_id: UUID) -> HttpResponse:
         former=task.data,
         redactor=(lambda _: redactor.input) if redactor else None,
     )
-    valid = typed is not None and form.is_valid() & payload.is_valid()
+    valid = typed is not None and form.is_valid() & _is_whole(payload)
     if valid and (answer := _amend(request, task, workflow, form, payload)):
         return answer
     return act_page(
@@ -59,20 +59,28 @@ def amend(request: HttpRequest, task_id: UUID) -> HttpResponse:
     )
 
 
+def _is_whole(payload: PayloadForm) -> bool:
+    """Return whether the input is valid, and has all fields that it had."""
+    if not payload.is_valid():
+        return False
+    if gone := sorted(payload.former.keys() - payload.value.keys()):
+        payload.add_error("payload", REMOVED.format(", ".join(gone)))
+    return not gone
+
+
 def _amend(
     request: HttpRequest, task: Task, workflow: Workflow, form: Amending, payload: PayloadForm
 ) -> HttpResponse | None:
     """Do it; return the answer, or None with an error in a form."""
-    if form.cleaned_data["seen"] != _version(task):
+    if form.cleaned_data["seen"] != version(task):
         return _refused(request, task, Refusal.CHANGED)
-    if gone := sorted(task.data.keys() - payload.value.keys()):
-        payload.add_error("payload", REMOVED.format(", ".join(gone)))
-        return None
     changed = {
         name: value
         for name, value in payload.value.items()
         if name not in task.data or task.data[name] != value
     }
+    if not changed:
+        return done(request, "The input is the same.", to_task(task)[0])
     try:
         answer = single.amend(
             task,
@@ -94,11 +102,10 @@ def _amend(
     if answer is not None:
         return _refused(request, task, answer)
     fields = ", ".join(sorted(changed))
-    what = f"The input has changed ({fields})." if fields else "Nothing has changed."
-    return done(request, what, to_task(task)[0])
+    return done(request, f"The input has changed ({fields}).", to_task(task)[0])
 
 
-def _version(task: Task) -> str:
+def version(task: Task) -> str:
     """Return what distinguishes a task's input from what it was before."""
     text = as_text(dict(sorted(task.data.items())))
     return hashlib.sha256(text.encode()).hexdigest()[:32]

@@ -13,6 +13,7 @@ from orchestration import api, registry
 from orchestration.alerting.alerts import LATE_EFFECT, raise_alert
 from orchestration.applications.by_hand import new_reference
 from orchestration.console import urls
+from orchestration.console.views.amend import version
 from orchestration.models import Gate, Incident, Policy, SavedView, Schedule, Step, Submission
 from orchestration.models.alert import Severity
 from orchestration.models.fields import DatabaseNow
@@ -192,7 +193,14 @@ TABLE = {
         data=lambda _: {**WHY, "seen": 0, "priority": 5},
     ),
     "amend": Route(
-        get="operator", post="operator", args=of_task, data=lambda _: {**WHY, "payload": "{}"}
+        get="operator",
+        post="operator",
+        args=of_task,
+        data=lambda world: {
+            **WHY,
+            "seen": version(world.step.task),
+            "payload": '{"name": "Ada", "gift": true}',
+        },
     ),
     "palette": Route(get="viewer", query="?q=t-1"),
     "row": Route(get="viewer", args=of_step),
