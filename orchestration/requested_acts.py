@@ -1,6 +1,7 @@
 """What applications ask for about their tasks, by the same transitions that operators use (P18)."""
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 from uuid import UUID
 
 from . import registry
@@ -58,10 +59,16 @@ def _act(request: TaskRequest, task: UUID, workflow: Workflow | None) -> Answer:
     return _resubmit(request, task)
 
 
+def changed_data(request: TaskRequest) -> dict[str, Any] | None:
+    """Return the fields of the input that a request changes; None if it is not JSON of that shape."""
+    data = request.amendment.get("data") if isinstance(request.amendment, dict) else None
+    return data if isinstance(data, dict) else None
+
+
 def _amend(request: TaskRequest, task: UUID, workflow: Workflow) -> Answer:
     """Change the input of a task for its steps to come."""
-    data = request.amendment.get("data")
-    if not isinstance(data, dict):  # it was posted by SQL
+    data = changed_data(request)
+    if data is None:  # it was posted by SQL
         return Refusal.INVALID
     if payload_schemas.guards(workflow.steps, data):
         workflow.permit(

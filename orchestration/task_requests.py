@@ -29,7 +29,7 @@ from .messaging import queues
 from .models import StatusMessage, Submission, Task, TaskRequest
 from .models.inbox import SUBMISSIONS
 from .models.request import REQUESTS, RequestedAct, waits_for_person
-from .requested_acts import Answer, carry_out
+from .requested_acts import Answer, carry_out, changed_data
 from .transitions import external_ids
 from .workflows.workflow import Accepted, Workflow
 
@@ -184,7 +184,7 @@ def _as_accepted(request: TaskRequest) -> Accepted:
         what=request.what,
         step=request.step,
         note=request.note,
-        data=request.amendment.get("data", {}),
+        data=changed_data(request) or {},
     )
 
 

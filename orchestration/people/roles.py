@@ -30,7 +30,17 @@ OPERATOR = (
 LEAD = (*OPERATOR, "orchestration.force_undo", "orchestration.approve")
 # what only the engine writes, to look at in the admin
 RECORDS = (
-    *("task", "step", "wait", "externalid", "join", "statestore", "attempt", "attemptevidence", "event"),
+    *(
+        "task",
+        "step",
+        "wait",
+        "externalid",
+        "join",
+        "statestore",
+        "attempt",
+        "attemptevidence",
+        "event",
+    ),
     *("submission", "statusmessage", "taskrequest", "undorequest", "deadletter", "notification"),
     *("removedtask", "applicationrole", "accounttie", "soloact"),
     *(

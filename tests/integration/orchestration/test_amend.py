@@ -210,13 +210,14 @@ def test_workflow_that_is_gone_has_no_templates_to_build_by(monkeypatch):
         api.amend("trip", "7", data={}, actor="ada", reason="moved", id=uuid4())
 
 
-def test_request_posted_by_sql_without_an_object_is_invalid():
+@pytest.mark.parametrize("amendment", ['{"data": [1]}', "[1]", "{}", "null"])
+def test_request_posted_by_sql_without_an_object_is_invalid(amendment):
     trip()
     number = uuid4()
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT orchestration_request(%s, 'trip', '7', 'amend', '', 0, %s, NULL, 'a', 'b', '')",
-            [str(number), '{"data": [1]}'],
+            [str(number), amendment],
         )
     task_requests.take(10)
     assert TaskRequest.objects.get(request=number).refusal == "INVALID"
