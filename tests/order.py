@@ -60,6 +60,8 @@ LONGEST = (
     "integration/orders/shop/test_order_changes.py",
     "integration/orders/shop/test_account_access.py",
     "integration/orchestration/testing/test_run.py",
+    "integration/recipes/test_patterns.py",
+    "integration/recipes/test_payments.py",
     "unit/orchestration/agents/test_performers.py",
     "unit/drill/test_modes_table.py",
     "unit/test_writes.py",

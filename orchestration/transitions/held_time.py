@@ -31,10 +31,10 @@ SECONDS = """coalesce((
 HELD_SECONDS_BY_TASK = SECONDS.format(holds=HOLDS_OF_TASK)
 HELD_SECONDS = SECONDS.format(holds=f"{HOLDS_OF_TASK} UNION ALL {WIDER_HOLDS}")
 
-# Seconds for which step `s` has awaited its result; and which it may await it, from the beginning of its wait.
+# Seconds for which step `s` has awaited its result, and for which it may await it in all.
 AWAITED_SINCE = "coalesce(s.ended_at, s.pending_since)"
 AWAITED_SECONDS = f"""CASE s.process_state WHEN 'awaiting'
     THEN greatest(0, extract(epoch FROM clock_timestamp() - {AWAITED_SINCE}))::float8 ELSE 0 END"""
 SECONDS_TO_AWAIT = f"""coalesce((
     SELECT greatest(0, extract(epoch FROM greatest(w.ends_by, clock_timestamp()) - {AWAITED_SINCE}))::float8
-    FROM orchestration_wait w WHERE w.step_id = s.id), 0)"""
+    FROM orchestration_wait w WHERE w.step_id = s.id), 0)"""  # noqa: S608 - a constant of our own

@@ -7,6 +7,7 @@ from threading import Thread
 import pytest
 
 from orchestration import registry
+from orchestration.api import receive_status
 from sasweb.stack.folders import PROJECT
 from tests.support.markdown import blocks
 
@@ -74,7 +75,8 @@ def page(monkeypatch, settings):
         monkeypatch.setattr(registry, table, dict(getattr(registry, table)))
     settings.BANK_URL = settings.CARRIER_URL = settings.COURIER_URL = "http://127.0.0.1:9"
     settings.BANK_SECRET = SECRET
-    names = {"__name__": "recipes"}
+    names = {"__name__": "recipes", "received": []}
+    receive_status("recipes", names["received"].extend)
     exec(compile("\n".join(blocks(PAGE.read_text(), "python")), PAGE.name, "exec"), names)
     return names
 

@@ -10,8 +10,8 @@ from tests.support.markdown import blocks
 
 PLAIN, *SECTIONS = re.split(r"^## ", PAGE.read_text(), flags=re.MULTILINE)[1:]
 RECIPES = {section.partition("\n")[0]: section for section in SECTIONS}
-# How many lines the shortest declaration of six other engines takes: Temporal, DBOS, Restate, Camunda, Conductor
-# and Step Functions, without the calls themselves.
+# How many lines the shortest declaration of six other engines takes, without the calls themselves: of
+# Temporal, DBOS, Restate, Camunda, Conductor and Step Functions.
 MOST = {
     "A payment that the customer confirms, with a webhook": 13,
     "A service that is asked until it is ready": 3,
