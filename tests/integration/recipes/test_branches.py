@@ -105,7 +105,7 @@ def test_refusal_that_is_kept_by_the_key_settles_the_doubt(shop, refused):
     assert (order.state, order.result("track")) == ("processed", {"parcel": "b1"})
 
 
-def test_call_in_doubt_that_had_its_effect_is_no_refusal(shop, refused):
+def test_call_in_doubt_that_had_its_effect_is_not_refused(shop, refused):
     shop.policy("carrier", tries=1)
     order = refused(
         outcomes.Outcome(effect={"id": "a1"}, fault=outcomes.in_doubt().fault),

@@ -42,7 +42,7 @@ def refusals():
     return [*TaskRequest.objects.order_by("id").values_list("refusal", flat=True)]
 
 
-def test_report_ends_the_payment_and_waiting_is_no_error(shop, order, report):
+def test_report_ends_the_payment_and_there_is_neither_alert_nor_incident(shop, order, report):
     shop.wait(600)
     assert order.steps == {"pay": "awaiting", "ship": "waiting"}
     assert order.result("pay") == {"id": "ch_0", "status": "pending"}
@@ -166,7 +166,7 @@ def test_bank_that_is_never_ready_is_taken_back(shop, asked, real_bank):
 
 
 def test_plain_payments_do_not_wait_for_pending_ones(shop, real_bank):
-    """A pending charge is no failure of its bank: the breaker stays closed."""
+    """A pending charge does not count as a failure of its bank: the breaker stays closed."""
     pending = [shop.submit("asked", DATA) for _ in range(30)]
     shop.wait(1_200)
     real_bank.ends = "paid"

@@ -1,4 +1,4 @@
-"""A review by a person: who decides first counts, and time decides where nobody does."""
+"""A review by a person: who decides first counts, and time decides otherwise."""
 
 from uuid import uuid4
 
