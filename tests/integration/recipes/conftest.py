@@ -10,6 +10,7 @@ from orchestration import registry
 from orchestration.api import receive_status
 from sasweb.stack.folders import PROJECT
 from tests.support.markdown import blocks
+from tests.support.violations import violations
 
 PAGE = PROJECT / "docs" / "use" / "recipes.md"
 SECRET = b"of the bank"
@@ -83,8 +84,9 @@ def page(monkeypatch, settings):
 
 @pytest.fixture
 def shop(page, request):
-    """A run of the page's workflows: its agents are registered before it begins."""
-    return request.getfixturevalue("run")
+    """A run of the page's workflows, which ends with the audit; its agents are registered before."""
+    yield request.getfixturevalue("run")
+    assert violations() == []
 
 
 @pytest.fixture
