@@ -92,6 +92,17 @@ def test_declined_payment_undoes_the_order_and_a_later_success_does_not_ship_it(
     assert shop.calls("carrier.book") == []
 
 
+def test_declined_payment_whose_first_answer_was_lost_is_settled(shop):
+    shop.policy("confirmed_bank", tries=1)
+    accepted = outcomes.later({"id": "ch_0"}, id="ch_0")
+    shop.script("confirmed_bank.charge", outcomes.in_doubt(), accepted)
+    order = shop.submit("confirmed", DATA, reference="o-1")
+    shop.complete(order, "pay", refused="declined")
+    shop.wait(60)
+    assert (order.state, order.undone) == ("undone", [])
+    assert order.steps["pay"] == "cancelled"
+
+
 def test_lost_report_is_asked_for_as_the_time_ends(shop, order, real_bank):
     shop.wait(HALF_HOUR - 1)
     real_bank.ends = "paid"
