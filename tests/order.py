@@ -12,6 +12,7 @@ LONGEST = (
     "stack/test_readme.py",
     "stack/test_hosting.py",
     "stack/test_other_workflow.py",
+    "stack/test_recipes.py",
     "stack/test_branches.py",
     "stack/test_duplicates.py",
     "stack/test_replica.py",
