@@ -25,7 +25,7 @@ def complete(workflow: str, reference: str, step: str, **end: Any) -> None:
 
 
 def decide(workflow: str, reference: str, step: str, before: float, **end: Any) -> None:
-    """Report it so many seconds before its time ends."""
+    """Report it `before` seconds before its time ends."""
     from drill.waiting import wait_for
     from orchestration.database import clock
     from orchestration.models import Step, Wait

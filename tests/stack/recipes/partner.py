@@ -11,7 +11,7 @@ from urllib.parse import unquote
 
 SECRET = b"of the bank"
 LOST = 0.15  # of the answers, once the call has had its effect
-FORGIVEN = 3  # calls under a key, of which any may be lost
+FORGIVEN = 3  # only the answers to the first calls under a key are lost
 
 
 class Partner(ThreadingHTTPServer):
@@ -47,7 +47,7 @@ class Partner(ThreadingHTTPServer):
             return (charged | self.parcels.keys()) - self.taken_back
 
     def report(self, order: str, code: str = "", times: int = 1) -> None:
-        """Report the end of an order's charge to the shop's webhook, so many times."""
+        """Report the end of an order's charge to the shop's webhook, once or several times."""
         with self.lock:
             (charge,) = [known for known in self.charges.values() if known["order"] == order]
         event = {"id": f"{order} {code}", "order": order, "paid": not code, "code": code}
@@ -106,7 +106,7 @@ class Request(BaseHTTPRequestHandler):
     def book(self, partner: str, to: str, key: str, *, first: bool, lost: bool) -> None:
         """Book a parcel; the first carrier goes to no island, and is unclear about it at first."""
         if partner == "a" and to in {"island", "fog"}:
-            refusal = {"error": {"code": "not_served", "message": "we do not go there"}}
+            refusal = {"error": {"code": "not_served", "message": "not served"}}
             self.answer(refusal, 422, lost=to == "fog" and first)
             return
         with self.server.lock:
