@@ -46,6 +46,13 @@ def install() -> None:
         sql.run(statement, {})
 
 
+def ensure() -> None:
+    """Make the functions if they are gone, as when they were made in a transaction that was rolled back."""
+    ((function,),) = sql.run(f"SELECT to_regproc('{SCHEMA}.{FUNCTIONS[0]}')::text", {})
+    if function is None:
+        install()
+
+
 class FakeClock:
     """The time of a test, which only the test moves. `now` is aware; `start` is where it began."""
 
@@ -75,6 +82,7 @@ class FakeClock:
 @contextmanager
 def frozen() -> Iterator[FakeClock]:
     """Have the time stand still in this block, from the database's present on."""
+    ensure()
     fake = FakeClock(clock.database_now())
     ahead = fake.start.timestamp() - fake.steady()
     sql.run(BEGIN, {"schema": SCHEMA})

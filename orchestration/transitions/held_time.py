@@ -1,4 +1,4 @@
-"""For how long holds have delayed steps: expressions of SQL about a step `s`."""
+"""For how long holds have delayed steps, and waits for results: expressions of SQL about a step `s`."""
 
 # The holds that can have delayed step `s` since it became pending: those of its task, along
 # hold_by_task, and wider ones, along hold_wide.
@@ -30,3 +30,11 @@ SECONDS = """coalesce((
         FROM ({holds}) AS h)) AS r WHERE NOT isempty(r)), 0)"""
 HELD_SECONDS_BY_TASK = SECONDS.format(holds=HOLDS_OF_TASK)
 HELD_SECONDS = SECONDS.format(holds=f"{HOLDS_OF_TASK} UNION ALL {WIDER_HOLDS}")
+
+# Seconds for which step `s` has awaited its result, and for which it may await it in all.
+AWAITED_SINCE = "coalesce(s.ended_at, s.pending_since)"
+AWAITED_SECONDS = f"""CASE s.process_state WHEN 'awaiting'
+    THEN greatest(0, extract(epoch FROM clock_timestamp() - {AWAITED_SINCE}))::float8 ELSE 0 END"""
+SECONDS_TO_AWAIT = f"""coalesce((
+    SELECT greatest(0, extract(epoch FROM greatest(w.ends_by, clock_timestamp()) - {AWAITED_SINCE}))::float8
+    FROM orchestration_wait w WHERE w.step_id = s.id), 0)"""  # noqa: S608 - a constant of our own

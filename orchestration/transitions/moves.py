@@ -4,7 +4,7 @@
 move is in `claim`, as are those of `loading` and `priority` in theirs.
 """
 
-from .held_time import HELD_SECONDS
+from .held_time import AWAITED_SECONDS, HELD_SECONDS
 from .step_update import StepUpdate
 
 NO_REPLY = "no reply came before its deadline: the agent died, hung, or is slow"
@@ -113,9 +113,12 @@ PATIENTLY_RETRIED = StepUpdate(
     wait="float8",
 )
 
+# The time of a wait that ends is its task's again.
+WAITED = f"held_seconds = s.held_seconds + {AWAITED_SECONDS}"
+
 # processing, awaiting, waiting or pending → error
 FAILED = StepUpdate(
-    """process_state = 'error', locked_by = NULL, complete_by = NULL, run_after = NULL,
+    f"""{WAITED}, process_state = 'error', locked_by = NULL, complete_by = NULL, run_after = NULL,
     ended_at = clock_timestamp(), error_code = r.code, error_message = r.message,
     alert_id = r.alert, incident_id = r.incident, failure_count = s.failure_count + r.failures,
     resolve_by = clock_timestamp() + r.resolve_within * interval '1 second'""",
@@ -165,7 +168,7 @@ AWAITED = StepUpdate(
 
 # awaiting → processed, or awaiting until it is decided what follows a refusal
 REPORTED = StepUpdate(
-    """process_state = CASE r.outcome WHEN 'done' THEN 'processed' ELSE 'awaiting' END,
+    f"""{WAITED}, process_state = CASE r.outcome WHEN 'done' THEN 'processed' ELSE 'awaiting' END,
     result = CASE r.outcome WHEN 'done' THEN r.result ELSE s.result END,
     outcome = r.outcome, error_code = r.code, error_message = r.message, in_doubt = r.in_doubt,
     ended_at = clock_timestamp(), loaded = NULL""",
@@ -184,12 +187,13 @@ ACCEPTED = StepUpdate("result = r.result", result="jsonb")
 
 # waiting, awaiting or processing → skipped
 SKIPPED = StepUpdate(
-    """process_state = 'skipped', complete_by = NULL, ended_at = clock_timestamp(), loaded = NULL"""
+    f"""{WAITED}, process_state = 'skipped', complete_by = NULL, ended_at = clock_timestamp(),
+    loaded = NULL"""
 )
 
 # waiting, pending, processing, awaiting or error → cancelled
 CANCELLED = StepUpdate(
-    """process_state = 'cancelled', locked_by = NULL, complete_by = NULL,
+    f"""{WAITED}, process_state = 'cancelled', locked_by = NULL, complete_by = NULL,
     run_after = NULL, held_by_id = NULL, alert_id = NULL, resolve_by = NULL, probing_outcome = false,
     ended_at = clock_timestamp(), loaded = NULL, incident_id = coalesce(r.incident, s.incident_id),
     in_doubt = s.in_doubt AND s.outcome <> 'later'""",

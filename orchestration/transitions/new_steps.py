@@ -19,7 +19,7 @@ INSERT INTO orchestration_step (task_id, name, direction, agent, action, after, 
     outcome, error_code, error_message, undo_action, undo_request, irreversible, charges, loads,
     flow, ended_at)
 SELECT task, name, direction, agent, action, after::varchar[], request,
-    state, CASE state WHEN 'pending' THEN clock_timestamp() END,
+    state, CASE WHEN state IN ('pending', 'awaiting') THEN clock_timestamp() END,
     run_after, 0, 0, 1, priority, fairness_key, turn, '', '', '', undo_action,
     nullif(undo_request, 'null'), irreversible, nullif(charges, 'null'), nullif(loads, 'null'),
     nullif(flow, 'null'), CASE state WHEN 'skipped' THEN clock_timestamp() END

@@ -1,4 +1,4 @@
-"""Mark tasks past their complete-by, after extending it by times in holds (P12)."""
+"""Mark tasks past their complete-by, after extending it by times in holds and waits for results (P12)."""
 
 from datetime import datetime
 
@@ -7,16 +7,17 @@ from ..database import sql
 from ..models import Event, Task
 from ..models.history import EventKind
 from ..states import LIVE_TASK_STATES
-from .held_time import HELD_SECONDS
+from .held_time import HELD_SECONDS, SECONDS_TO_AWAIT
 from .step_update import require
 
 # Tasks whose steps waited at an open breaker, or in a hold, get that time back: what was stored at the
-# claims, and what waits now. A step that is being claimed is skipped; its claim stores it. They also
+# claims, and what waits now. A step that is being claimed is skipped; its claim stores it. Those that await
+# a result get all the time that this may take at once, so that a long wait is not looked at again. They also
 # get the seconds by which the clock jumped ahead, so that a jump need not touch every live task.
 EXTEND = f"""
 WITH given AS MATERIALIZED (
     SELECT s.id, s.process_state, s.attempt, s.generation, s.task_id, s.held_seconds,
-        CASE s.process_state WHEN 'pending' THEN {HELD_SECONDS}
+        CASE s.process_state WHEN 'pending' THEN {HELD_SECONDS} WHEN 'awaiting' THEN {SECONDS_TO_AWAIT}
         ELSE 0 END AS now
     FROM orchestration_step s WHERE s.task_id = ANY(%(ids)s::uuid[])
     ORDER BY s.id FOR NO KEY UPDATE SKIP LOCKED
@@ -40,8 +41,8 @@ RETURNING t.id, t.complete_by > (SELECT clock_timestamp())
 def mark_overdue(limit: int, *, now: datetime) -> list[Task]:
     """Mark live tasks past their own complete-by; return them. They go on: it is a warning.
 
-    The deadline of those that waited at an open breaker, or in a hold, or through a jump of the clock,
-    is put off by that time first. `now` is the leader's verified time.
+    The deadline of those that waited at an open breaker, in a hold, for a result that comes later, or
+    through a jump of the clock, is put off by that time first. `now` is the leader's verified time.
     """
     tasks = list(
         Task.objects.select_for_update(skip_locked=True, no_key=True)

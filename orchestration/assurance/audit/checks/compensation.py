@@ -63,7 +63,8 @@ COMPENSATION = (
     Check(
         invariant=7,
         remedy="Ask the partner by the step's key whether it was done, and take it back by hand if so.",
-        # Resolved by a later answer of the service, or by an event: what settles a step writes one.
+        # Resolved by a later answer of the service, or by an event: what settles a step writes one, as does
+        # the report that what the service accepted later was refused.
         query="""
         SELECT d.reference, 'step ' || d.name || ' (' || d.direction || ') is cancelled, but '
             || coalesce('its attempt ' || u.number || ' ended ' || u.outcome, 'it is in doubt')
@@ -78,7 +79,8 @@ COMPENSATION = (
           AND (d.doubtful OR u.number IS NOT NULL AND NOT EXISTS (
             SELECT FROM audit_attempt a WHERE a.step_id = d.id AND a.number > u.number
               AND a.outcome IN ('absent', 'rejected')))
-          AND NOT EXISTS (SELECT FROM audit_event e WHERE e.step_id = d.id AND e.kind = 'settled'
+          AND NOT EXISTS (SELECT FROM audit_event e WHERE e.step_id = d.id
+              AND (e.kind = 'settled' OR e.kind = 'reported' AND e.reason <> 'done')
               AND e.attempt >= coalesce(u.number, 0))
         """,
     ),

@@ -84,7 +84,7 @@ INCIDENTS = (
         remedy="Look for what counts a failure twice, and set its hits to what its history says.",
         query="""
         SELECT s.reference, 'step ' || s.name || ' (' || s.direction || ') is counted to incidents '
-            || h.failures || ' times, but failed ' || coalesce(a.failures, 0) + coalesce(e.unbuilt, 0)
+            || h.failures || ' times, but failed ' || coalesce(a.failures, 0) + coalesce(e.others, 0)
             || ' times'
         FROM audit_step s
         JOIN LATERAL (SELECT sum(failures) AS failures FROM orchestration_incidenthit
@@ -92,10 +92,15 @@ INCIDENTS = (
         LEFT JOIN (SELECT step_id, count(*) AS failures FROM audit_attempt
               WHERE outcome IN ('transient', 'unknown', 'expired', 'rejected') GROUP BY step_id) a
             ON a.step_id = s.id
-        LEFT JOIN (SELECT step_id, count(*) AS unbuilt FROM audit_event
-              WHERE kind = 'error' AND attempt = 0 OR kind = 'reported' AND reason <> 'done'
-              GROUP BY step_id) e ON e.step_id = s.id
-        WHERE h.failures > coalesce(a.failures, 0) + coalesce(e.unbuilt, 0)
+        -- errors without a failed attempt, and reported refusals: of these many are errors, too
+        LEFT JOIN (SELECT step_id, greatest(count(*) FILTER (WHERE kind = 'error'),
+                count(*) FILTER (WHERE kind = 'reported')) AS others
+            FROM audit_event v
+            WHERE kind = 'reported' AND reason <> 'done' OR kind = 'error' AND NOT EXISTS (
+                SELECT FROM audit_attempt f WHERE f.step_id = v.step_id AND f.number = v.attempt
+                    AND f.outcome IN ('transient', 'unknown', 'expired', 'rejected'))
+            GROUP BY step_id) e ON e.step_id = s.id
+        WHERE h.failures > coalesce(a.failures, 0) + coalesce(e.others, 0)
         """,
     ),
 )

@@ -20,6 +20,7 @@ from orchestration.testing.outcomes import (
     silent,
     transient,
 )
+from orchestration.testing.run import running
 from orchestration.transitions.holds import hold
 
 GREETED = done(id="g1")
@@ -39,6 +40,16 @@ def redis_away(monkeypatch):
         raise AssertionError("Redis was asked")
 
     monkeypatch.setattr(queues, "_connection", refuse)
+
+
+@pytest.mark.django_db
+def test_clock_moves_in_a_run_that_is_asked_for_in_the_midst_of_a_test():
+    """The functions of the clock may have been made in the transaction of an earlier test."""
+    with connection.cursor() as cursor:
+        cursor.execute("DROP SCHEMA IF EXISTS sas_testing CASCADE")
+    with running() as run:
+        run.wait(60)
+        assert clock.database_now() == run.clock.start + timedelta(seconds=60)
 
 
 def ask_undo(task):
