@@ -51,8 +51,8 @@ from tests.support.operators import press
 from tests.support.page import page
 
 pytestmark = pytest.mark.django_db
-RECORDS = ["task", "step", "wait", "externalid", "join", "statestore", "attempt", "attemptevidence", "event", "alert",
-           "notification", "submission", "statusmessage", "gate", "hold", "worker", "lease",
+RECORDS = ["task", "step", "wait", "externalid", "join", "statestore", "attempt", "attemptevidence",
+           "event", "alert", "notification", "submission", "statusmessage", "gate", "hold", "worker", "lease",
            "clockjump", "jumpedtime", "auditrun", "incident",
            "incidenthit", "incidenthour", "incidenttally", "operation", "operationitem", "savedview",
            "deadletter", "taskrequest", "undorequest", "taskrollup", "steprollup", "gaterollup",
