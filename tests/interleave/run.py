@@ -321,7 +321,7 @@ class Run:
 
     def _later(self) -> bool:
         """Go on to the next moment at which something is due; return whether there is one."""
-        ((at,),) = sql.run(NEXT, {"receivers": []})
+        ((at,),) = sql.run(NEXT, {"receivers": [], "scheduled": False})
         if at is None:  # what is committed behind a mark is found by the next look from the head
             self.stage.now += low_water.LONGEST_S + 1.0
             return False
