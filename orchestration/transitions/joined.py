@@ -8,7 +8,7 @@ from uuid import UUID
 from django.db import transaction
 
 from .. import conf
-from ..database import sql
+from ..database import prepared
 from ..decisions.flow import CHILD_UNDONE, PASS
 from ..decisions.progress import StepView
 from ..models import Join, Task
@@ -122,7 +122,7 @@ def _undo(looks: Sequence[_Look]) -> tuple[set[UUID], set[int], list[Change]]:
         "limit": conf.BATCH_SIZE,
     }
     pages: dict[int, list[tuple[UUID, int]]] = defaultdict(list)
-    for step, child, position in sql.run(TO_UNDO, values):
+    for step, child, position in prepared.run(TO_UNDO, values):
         pages[step].append((child, position))
     of_children = {
         child: look
@@ -181,7 +181,7 @@ def _end(looks: Sequence[_Look]) -> None:
         look.step.flow.enough if look.step.flow and not look.undoes else None
         for look in awaiting.values()
     ]
-    progress = sql.run(PROGRESS, {"steps": list(awaiting), "enough": enough})
+    progress = prepared.run(PROGRESS, {"steps": list(awaiting), "enough": enough})
     ended = [awaiting[step] for step, runs, is_enough in progress if is_enough or not runs]
     running = {step for step, runs, _ in progress if runs}
     children: dict[int, list[Task]] = defaultdict(list)
