@@ -11,7 +11,7 @@ from orchestration.decisions import input_change, progress
 from orchestration.decisions.progress import StepView
 from orchestration.models import UndoRequest
 from orchestration.states import StepState
-from orchestration.transitions import joins, requested_undos, resubmit
+from orchestration.transitions import requested_undos, resubmit
 
 
 def _of_any_attempt(step: StepView, request: UndoRequest) -> bool:
@@ -42,7 +42,6 @@ GUARDS: dict[str, Sequence[tuple[Any, str, Any]]] = {
     "doubt": [(progress, "outcome_of_repeat", str)],
     # two guards against one fault: each is enough
     "attempt": [(requested_undos, "_is_valid", _of_any_attempt), (resubmit, "take_back", _keep)],
-    "join": [(joins, "ENDED", joins.ENDED.replace("FOR NO KEY UPDATE SKIP LOCKED", ""))],
     "pass": [(progress, "_is_passed", _in_doubt_or_not)],
     "used": [(input_change, "_has_used", _has_used_nothing)],
     "removed": [(repeated_postings, "earlier", _of_present_tasks)],
