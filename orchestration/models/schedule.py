@@ -175,7 +175,7 @@ class Schedule(Prioritized):
             # the housekeeper's: which schedule is due; and the alert about late ones
             models.Index(fields=["look_at"], name="schedule_due", condition=Q(look_at__isnull=False)),
             # the alert about those that cannot submit: few
-            models.Index(fields=["workflow"], name="schedule_failing", condition=~Q(problem="")),
+            models.Index(fields=["failing_since"], name="schedule_failing", condition=~Q(problem="")),
         ]  # fmt: skip
 
     def __str__(self) -> str:

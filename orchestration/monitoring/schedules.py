@@ -17,10 +17,12 @@ SELECT workflow, count(*), min(name), min(look_at) FROM (
 GROUP BY workflow ORDER BY workflow
 """  # noqa: S608 - put together from constants
 
-# By workflow, along schedule_failing; one of their problems.
+# By workflow, along schedule_failing, no further than `most`; one of their problems.
 FAILING = f"""
-SELECT workflow, count(*), min(name), min(failing_since), min(problem) FROM orchestration_schedule
-WHERE problem <> '' AND failing_since < {clock.VERIFIED} - %(limit)s * interval '1 second'
+SELECT workflow, count(*), min(name), min(failing_since), min(problem) FROM (
+    SELECT workflow, name, failing_since, problem FROM orchestration_schedule
+    WHERE problem <> '' AND failing_since < {clock.VERIFIED} - %(limit)s * interval '1 second'
+    ORDER BY failing_since LIMIT %(most)s) AS failing
 GROUP BY workflow ORDER BY workflow
 """  # noqa: S608 - put together from constants
 
