@@ -74,7 +74,8 @@ def page(monkeypatch, settings):
     """The names of the page; what it registers is forgotten afterwards."""
     for table in ("agents", "workflows", "receivers"):
         monkeypatch.setattr(registry, table, dict(getattr(registry, table)))
-    settings.BANK_URL = settings.CARRIER_URL = settings.COURIER_URL = "http://127.0.0.1:9"
+    for partner in ("BANK", "CARRIER", "COURIER", "MAIL"):
+        setattr(settings, f"{partner}_URL", "http://127.0.0.1:9")
     settings.BANK_SECRET = SECRET
     names = {"__name__": "recipes", "received": []}
     receive_status("recipes", names["received"].extend)

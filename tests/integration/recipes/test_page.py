@@ -19,6 +19,8 @@ MOST = {
     "A line that is digital, an order that is free": 4,
     "Another carrier where the first one refuses": 5,
     "A release date": 1,
+    "A date in the midst of an order": 1,
+    "A reminder after three days": 4,
     "An order that is cancelled if it is not paid in time": 1,
     "A message from another program": 2,
     "A question about an order": 1,
@@ -27,7 +29,7 @@ MOST = {
 PLAIN_LINE = re.compile(
     r"""class\ .*|\ *(async\ )?def\ .*|\ *name\ ?=\ ?"\w+",?  # names
     |register\(\w+\)|\ *(register\(|Workflow\(|steps=\[|Step\(|[\])]+,?)  # brackets
-    |\ *(pay|ship)\(("\w+")?(,\ )?(after=\["\w+"\])?\),|\ *""",
+    |\ *(pay|ship|mail)\(("\w+")?(,\ )?(after=\["\w+"\])?\),|\ *""",
     re.VERBOSE,
 )
 

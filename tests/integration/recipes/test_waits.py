@@ -55,6 +55,68 @@ def test_date_that_is_none_is_refused(shop):
         shop.submit("preordered", {**DATA, "release_date": "soon"})
 
 
+def test_parcel_leaves_on_its_day_and_the_money_is_taken_before(shop, released):
+    order = shop.submit("released", {**DATA, "release_date": released.isoformat()})
+    shop.wait(30 * DAY - 1)
+    assert order.steps == {"pay": "processed", "ship": "waiting"}
+    assert (order.progress.overdue, Alert.objects.count()) == (False, 0)
+    shop.wait(1)
+    assert order.state == "processed"
+
+
+def test_order_that_is_undone_before_its_day_ships_nothing(shop, released):
+    order = shop.submit("released", {**DATA, "release_date": released.isoformat()})
+    shop.wait(DAY)
+    request_undo("released", order.reference, actor="ann", reason="no", id=uuid4())
+    shop.wait(40 * DAY)
+    assert (order.state, order.undone) == ("undone", ["pay"])
+    assert shop.calls("carrier.book") == []
+
+
+@pytest.mark.parametrize("days", [None, -1])
+def test_date_that_has_passed_is_at_once(shop, days):
+    date = days and (shop.clock.now + timedelta(days=days)).isoformat()
+    order = shop.submit("released", {**DATA, "release_date": date})
+    shop.go()
+    assert order.state == "processed"
+
+
+@pytest.fixture
+def transfer(shop):
+    order = shop.submit("transfer", DATA)
+    shop.go()
+    return order
+
+
+def test_customer_is_reminded_once_and_the_order_is_undone_after_a_week(shop, transfer):
+    shop.wait(3 * DAY - 1)
+    assert shop.calls("mail_service.send") == []
+    shop.wait(1)
+    assert len(shop.calls("mail_service.send")) == 1
+    shop.wait(4 * DAY)
+    assert transfer.state == "undone"
+    assert len(shop.calls("mail_service.send")) == 1
+    assert shop.calls("carrier.book") == []
+
+
+@pytest.mark.parametrize("before", [DAY, 0.001, 0])
+def test_customer_who_has_paid_by_then_is_not_reminded(shop, transfer, before):
+    shop.wait(3 * DAY - before - (0 if before else 1))
+    shop.complete(transfer, "paid", {"id": "pay_1"})
+    shop.clock.move(0 if before else 1)  # the report is there as the time comes
+    shop.go()
+    shop.wait(DAY)
+    assert (transfer.state, transfer.steps["remind"]) == ("processed", "skipped")
+    assert shop.calls("mail_service.send") == []
+
+
+def test_customer_who_pays_after_the_reminder_gets_the_parcel(shop, transfer):
+    shop.wait(4 * DAY)
+    shop.complete(transfer, "paid", {"id": "pay_1"})
+    shop.go()
+    assert (transfer.state, transfer.steps["remind"]) == ("processed", "processed")
+
+
 @pytest.fixture
 def reserved(shop):
     order = shop.submit("reserved", DATA)

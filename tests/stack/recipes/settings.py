@@ -9,4 +9,5 @@ INSTALLED_APPS = [*INSTALLED_APPS, "tests.stack.recipes"]
 ROOT_URLCONF = "tests.stack.recipes.urls"
 PARTNER_URL = os.environ.get("PARTNER_URL", "http://127.0.0.1:9")
 BANK_URL, CARRIER_URL, COURIER_URL = f"{PARTNER_URL}/bank", f"{PARTNER_URL}/a", f"{PARTNER_URL}/b"
+MAIL_URL = f"{PARTNER_URL}/mail"
 BANK_SECRET = b"of the bank"
