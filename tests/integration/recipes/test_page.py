@@ -18,6 +18,8 @@ MOST = {
     "A review by a person, with a deadline and a default": 8,
     "A line that is digital, an order that is free": 4,
     "Another carrier where the first one refuses": 5,
+    "A parcel from each warehouse": 9,
+    "A task that is part of another": 1,
     "A release date": 1,
     "A date in the midst of an order": 1,
     "A reminder after three days": 4,
@@ -28,6 +30,7 @@ MOST = {
 # Names, brackets and the steps of a plain order are no part of a recipe.
 PLAIN_LINE = re.compile(
     r"""class\ .*|\ *(async\ )?def\ .*|\ *name\ ?=\ ?"\w+",?  # names
+    |register\(Workflow\(name="wrap",\ steps=\[ship\("wrap"\)\]\)\)
     |register\(\w+\)|\ *(register\(|Workflow\(|steps=\[|Step\(|[\])]+,?)  # brackets
     |\ *(pay|ship|mail)\(("\w+")?(,\ )?(after=\["\w+"\])?\),|\ *""",
     re.VERBOSE,

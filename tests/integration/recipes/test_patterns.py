@@ -60,6 +60,15 @@ class Watched:
             self.run.complete(self.task, step, result)
             self.run.go()
 
+    def child(self, workflow, step, number=0):
+        """Return a child of this task, watched as well."""
+        return Watched(self.run, self.run.task(workflow, f"{self.task.reference}/{step}/{number}"))
+
+    def undo(self):
+        task = self.task
+        api.request_undo(task.workflow, task.reference, actor="ann", reason="no", id=uuid4())
+        self.run.go()
+
     @property
     def begun(self):
         """The steps that were called, in their order."""
@@ -112,6 +121,87 @@ def test_any_branches_are_chosen_and_the_merge_waits_for_these_once(start, chose
     for number, branch in enumerate(chosen, 1):
         task.end(branch)
         assert task.begun == [*chosen, *(["d"] if number == len(chosen) else [])]
+
+
+NAMES = ["x", "y", "z"]
+
+
+def instances(task):
+    """Return the children of a task of NAMES; each has begun."""
+    children = [task.child("one", "all", number) for number in range(3)]
+    assert [child.begun for child in children] == [["do"]] * 3
+    return children
+
+
+@shows(12)
+def test_no_step_waits_for_instances_that_nothing_comes_after(start):
+    task = start("loose", names=NAMES)
+    children = instances(task)
+    assert task.begun == ["d"]
+    for child in children:
+        child.end("do")
+    assert task.state == "processing"  # its own step goes on
+    task.end("d")
+    assert task.state == "processed"
+
+
+@shows(14)
+@pytest.mark.parametrize("names", [[], ["x"], NAMES])
+def test_as_many_instances_run_as_the_input_says_and_are_joined(start, names):
+    task = start("many", names=names)
+    for number in range(len(names)):
+        assert task.begun == []
+        task.child("one", "all", number).end("do")
+    assert task.begun == ["d"]
+
+
+@shows(26, 27)
+def test_instances_that_have_not_ended_are_cancelled_and_the_others_count(start):
+    task = start("some", names=NAMES)
+    first, second, third = instances(task)
+    first.end("do", id="x")
+    second.undo()
+    assert task.begun == []
+    third.undo()
+    assert (first.state, second.state, third.state) == ("processed", "undone", "undone")
+    assert task.begun == ["d"]
+
+
+@shows(35)
+def test_second_instance_that_ends_has_the_task_go_on_and_the_others_cancelled(start):
+    task = start("enough", names=NAMES)
+    first, second, third = instances(task)
+    third.end("do")
+    assert task.begun == []
+    first.end("do")
+    task.run.go()
+    assert task.begun == ["d"]
+    assert (first.state, second.state, third.state) == ("processed", "undone", "processed")
+
+
+@shows(19, 25)
+def test_region_is_cancelled_and_the_rest_goes_on(start):
+    task = start("regions")
+    region = task.child("region", "part")
+    region.end("a")
+    assert region.begun == ["a", "b"]
+    region.undo()
+    assert (region.state, region.task.steps["b"]) == ("undone", "cancelled")
+    assert task.begun == ["c"]  # not withdrawn
+    task.end("c")
+    assert task.begun == ["c", "d"]
+
+
+@shows(22)
+def test_workflow_begins_itself_until_its_condition_ends_that(start):
+    task = start("nested", levels={"name": "x", "next": {"name": "y", "next": {"name": "z"}}})
+    levels = [task]
+    for _ in range(2):
+        levels[-1].end("a")
+        levels.append(levels[-1].child("nested", "next"))
+    assert [level.state for level in levels] == ["processing"] * 3
+    levels[-1].end("a")
+    assert [level.state for level in levels] == ["processed"] * 3
 
 
 @shows(11)
@@ -179,8 +269,7 @@ def test_milestone_is_over_once_it_is_passed(start):
 def test_case_is_cancelled_with_all_that_runs(start):
     task = start("cancelled")
     task.end("a")
-    api.request_undo("cancelled", task.task.reference, actor="ann", reason="no", id=uuid4())
-    task.run.go()
+    task.undo()
     assert (task.state, task.task.undone) == ("undone", ["b", "a"])
     assert task.begun == ["a", "b"]
     assert task.task.steps["c"] == "cancelled"
