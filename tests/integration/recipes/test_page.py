@@ -26,6 +26,7 @@ MOST = {
     "An order that is cancelled if it is not paid in time": 1,
     "A message from another program": 2,
     "A question about an order": 1,
+    "An address that changes while the order runs": 6,
 }
 # Names, brackets and the steps of a plain order are no part of a recipe.
 PLAIN_LINE = re.compile(
