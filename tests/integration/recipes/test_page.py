@@ -27,6 +27,7 @@ MOST = {
     "A message from another program": 2,
     "A question about an order": 1,
     "An address that changes while the order runs": 6,
+    "A report each night, one at a time": 2,
 }
 # Names, brackets and the steps of a plain order are no part of a recipe.
 PLAIN_LINE = re.compile(
