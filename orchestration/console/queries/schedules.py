@@ -110,35 +110,35 @@ def schedules(filters: Filters) -> SchedulesPage:
     """Return a page of schedules: five queries for any number of them."""
     now = clock.database_now()
     asked = filtered(filters, now)
-    found = list(asked.filter(name__gt=filters.after).order_by("name")[: PAGE + 1])
-    more, found = len(found) > PAGE, found[:PAGE]
+    listed = list(asked.filter(name__gt=filters.after).order_by("name")[: PAGE + 1])
+    more, listed = len(listed) > PAGE, listed[:PAGE]
     return SchedulesPage(
         now=now,
-        rows=rows_of(found, now),
-        next=found[-1].name if more else "",
+        rows=rows_of(listed, now),
+        next=listed[-1].name if more else "",
         total=asked.order_by()[: CAP + 1].count(),
     )
 
 
-def rows_of(found: Collection[Schedule], now: datetime) -> list[Row]:
+def rows_of(listed: Collection[Schedule], now: datetime) -> list[Row]:
     """Return schedules with their last tasks: two queries for any number of them."""
     names = Q(
-        workflow__in={row.workflow for row in found},
-        reference__in=[row.last_reference for row in found if row.last_reference],
+        workflow__in={row.workflow for row in listed},
+        reference__in=[row.last_reference for row in listed if row.last_reference],
     )
     tasks = {
         (task.workflow, task.reference): task for task in Task.objects.filter(names).defer("data")
     }
     submissions = Submission.objects.filter(names, ~SUBMISSIONS.closed).defer("data")
     waiting = {(row.workflow, row.reference): row for row in submissions}
-    return [_row(schedule, tasks, waiting, now) for schedule in found]
+    return [_row(schedule, tasks, waiting, now) for schedule in listed]
 
 
 def figures() -> dict[str, dict[str, int]]:
     """Return the figures of all schedules by workflow, summed: one query."""
     late = clock.database_now() - timedelta(seconds=conf.SCHEDULE_LATE_S)
-    found = Schedule.objects.order_by("workflow").values("workflow")
-    rows: Iterable[Any] = found.annotate(
+    listed = Schedule.objects.order_by("workflow").values("workflow")
+    rows: Iterable[Any] = listed.annotate(
         paused_count=Count("id", filter=Q(paused=True)),
         late_count=Count("id", filter=Q(problem="", look_at__lt=late)),
         failing_count=Count("id", filter=~Q(problem="")),

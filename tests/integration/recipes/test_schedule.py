@@ -33,10 +33,10 @@ def test_each_night_has_one_report(nights):
 
 
 def test_report_that_still_runs_has_the_next_one_skipped(nights):
-    kept = holds.hold(agent="mail_service", actor="ann", reason="it is slow")
+    pause = holds.hold(agent="mail_service", actor="ann", reason="it is slow")
     nights.wait(2 * DAY)
     assert (reports().count(), Schedule.objects.get(name="nightly").skipped) == (2, 1)
-    holds.release(kept.id, actor="ann", reason="it is quick again")
+    holds.release(pause.id, actor="ann", reason="it is quick again")
     nights.wait(DAY)
     assert reports(state="processed").count() == 3
 
