@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from .. import policies
-from ..database import clock, sql
+from ..database import sql
 from ..decisions.wait_reasons import MOST_AHEAD, AgentFacts, why_agent
 from ..models import Gate, Hold, Policy, Step
 from ..models.hold import HoldCause, Scope
@@ -33,11 +33,10 @@ JOIN orchestration_step s ON s.agent = a.agent AND s.id = ANY(%(ids)s)
 """  # noqa: S608 - put together from constants
 
 
-def agents() -> dict[str, AgentView]:
-    """Return what is known of each agent, by name: in five queries."""
+def agents(now: datetime) -> dict[str, AgentView]:
+    """Return what is known of each agent at a time, by name: in four queries."""
     known, own = {policy.agent: policy for policy in Policy.objects.all()}, policies.own_of_steps()
     held = agent_holds()
-    now = clock.database_now()
     return {
         gate.agent: agent_view(
             gate, known[gate.agent], held.get("") or held.get(gate.agent), now, own

@@ -43,7 +43,8 @@ def why_each(steps: Collection[int]) -> list[tuple[Step, Why]]:
     if not steps:
         return []
     waiting = list(Step.objects.filter(id__in=steps).select_related("task").order_by("agent", "id"))
-    now, known, places = clock.database_now(), agents(), queued(waiting)
+    now = clock.database_now()
+    known, places = agents(now), queued(waiting)
     held = holds_on([step.task_id for step in waiting])
     return [
         (

@@ -124,7 +124,7 @@ def overview(range_key: str = "", *, personal: bool = False) -> Overview:
     `personal`: whether who asks may see what people wrote about tasks as it is.
     """
     now = clock.database_now()
-    known = agents()
+    known = agents(now)
     return Overview(
         now=now,
         counts=counters.counts(CAP),

@@ -162,7 +162,7 @@ def task_detail(task_id: UUID) -> TaskDetail | None:
     task = Task.objects.select_related("parent__task").filter(id=task_id).first()
     if task is None:
         return None
-    now, known = clock.database_now(), agents()
+    known = agents(now := clock.database_now())
     steps = list(Step.objects.filter(task=task).select_related("alert").order_by("id"))
     attempts, attempts_cut = _attempts(steps)
     evidence, events = _evidence(attempts), _events(task)

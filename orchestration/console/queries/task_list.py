@@ -204,7 +204,8 @@ def _rows(ids: Sequence[UUID], belongs: set[UUID], *, personal: bool) -> list[Ta
     of_page = Step.objects.filter(task__in=ids).defer("request", "result", "undo_request")
     for step in of_page.order_by("id"):
         steps[step.task_id].append(step)
-    now, known, held = clock.database_now(), agents(), holds_on(ids)
+    now = clock.database_now()
+    known, held = agents(now), holds_on(ids)
     telling = {id_: _telling(steps[id_]) for id_ in ids}
     standing = [step for step in telling.values() if step]
     places, waits = queued(standing), waits_of(standing)

@@ -73,7 +73,7 @@ def free_references(monkeypatch):
 POINTS = (
     "going",
     "_post",
-    "post",
+    "submit_many",
 )  # before it knows of the last task, of the references, and after
 
 
@@ -122,7 +122,7 @@ def test_row_of_before_has_one(row):
     assert len(tasks()) == 1
 
 
-@pytest.mark.parametrize("point", ["going", "_post", "post"])
+@pytest.mark.parametrize("point", ["going", "_post", "submit_many"])
 def test_what_fails_before_the_commit_leaves_nothing(monkeypatch, row, point):
     """A housekeeper that dies has its transaction rolled back, as here."""
 
