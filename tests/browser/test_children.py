@@ -9,11 +9,15 @@ from orchestration.transitions.replies import record
 from tests.support import children
 from tests.support.engine import reply_to
 
-pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.timeout(180),
+    pytest.mark.django_db(transaction=True),
+]
 
 
 @pytest.fixture
-def order(monkeypatch, transactional_db):
+def order(monkeypatch):
     """A task with thirty children, one of them in error."""
     children.declare(monkeypatch)
     order, requests = children.begun(30, "A")

@@ -34,7 +34,7 @@ GUESTS_ORDER = {  # an order without an account
 }
 # Routes whose parameter is not an order's id. The dashboard's pages are about tasks and the API's
 # clients have tokens; both have access tests of their own.
-WITHOUT_ORDER = {"shop:product", "shop:reset", "staff_password_reset"}
+WITHOUT_ORDER = {"shop:product", "shop:reset", "staff_password_reset", "webhook"}
 TESTED_ELSEWHERE = ("ops:", "api:")
 
 
