@@ -36,6 +36,7 @@ GROUPS = {
         "orchestration.StateStore",
         "orchestration.Wait",
         "orchestration.ExternalId",
+        "orchestration.Join",
         "orchestration.Attempt",
         "orchestration.AttemptEvidence",
         "orchestration.Event",

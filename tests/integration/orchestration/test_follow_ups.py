@@ -183,7 +183,7 @@ def test_task_is_removed_by_itself_and_comes_back_with_what_it_was_about(client)
     run_to_end(back)
     (line,) = [text for _, text in lines.write([str(back.id)], lines.shape())]
     assert '"about_reference": "42"' in line
-    removal.erase("greet", {str(order.id): "42"})
+    removal.erase({str(order.id): ("greet", "42")})
     (about,) = shown(client, back).all("[data-about]")
     assert not about.all("a")
 

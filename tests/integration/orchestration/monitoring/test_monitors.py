@@ -247,7 +247,7 @@ def test_queries_are_independent_of_the_number_of_waiting_steps(django_assert_nu
     for _ in range(5):
         waiting_step()
     troubles()
-    with django_assert_num_queries(22):  # nine say why the oldest of all agents wait
+    with django_assert_num_queries(22):  # eight say why the oldest of all agents wait
         look(Debounce())
 
 

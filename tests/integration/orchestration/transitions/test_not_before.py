@@ -299,8 +299,8 @@ class TestUndo:
 
 class TestDeadlineOfTheTask:
     def test_is_put_off_by_the_wait_and_no_more(self, declare, run):
-        goods = Declared(name="goods", signal="arrived", after=["ship"], ends_within=900 * DAY)
-        declare(PAY, call("ship", ["pay"], not_before=3 * DAY), goods)
+        declare(PAY, call("ship", ["pay"], not_before=3 * DAY), call("late", ["ship"]))
+        run.script("bank.charge", *2 * [outcomes.done(id="1")], outcomes.transient(retry_after=DAY))
         run.submit("w", {})
         run.wait(3 * DAY + HOUR / 2)
         assert not mark_overdue(10, now=run.clock.now)
@@ -308,8 +308,8 @@ class TestDeadlineOfTheTask:
         assert Task.objects.get().overdue
 
     def test_of_a_first_step(self, declare, run):
-        goods = Declared(name="goods", signal="arrived", after=["ship"], ends_within=900 * DAY)
-        declare(call("ship", not_before=3 * DAY), goods)
+        declare(call("ship", not_before=3 * DAY), call("late", ["ship"]))
+        run.script("bank.charge", outcomes.done(id="1"), outcomes.transient(retry_after=DAY))
         run.submit("w", {})
         run.wait(3 * DAY + HOUR / 2)
         assert not Task.objects.get().overdue

@@ -112,4 +112,4 @@ def test_neither_misses_the_other(acceptance, report, order, guarded, monkeypatc
 def test_ids_are_looked_for_along_an_index(statement, index):
     key = {"agent": "greeter", "external_id": "pi_1", "task": str(uuid4())}
     lists = {name: ["x"] for name in ("agents", "external_ids", "workflows", "references", "names")}
-    assert index in {name for _, name in plan(statement, {**key, **lists})}
+    assert index in {name for _, name in plan(statement, {**key, **lists, "ids": [1]})}
