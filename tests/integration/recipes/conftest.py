@@ -74,6 +74,8 @@ def page(monkeypatch, settings):
     """The names of the page; what it registers is forgotten afterwards."""
     for table in ("agents", "workflows", "receivers"):
         monkeypatch.setattr(registry, table, dict(getattr(registry, table)))
+    monkeypatch.setattr(registry, "_places", {})  # other tests declare agents of these names
+    monkeypatch.setattr(registry, "registered_twice", [])
     for partner in ("BANK", "CARRIER", "COURIER", "MAIL"):
         setattr(settings, f"{partner}_URL", "http://127.0.0.1:9")
     settings.BANK_SECRET = SECRET
