@@ -72,7 +72,7 @@ def bank():
 @pytest.fixture
 def page(monkeypatch, settings):
     """The names of the page; what it registers is forgotten afterwards."""
-    for table in ("agents", "workflows", "receivers"):
+    for table in ("agents", "workflows", "receivers", "schedules"):
         monkeypatch.setattr(registry, table, dict(getattr(registry, table)))
     monkeypatch.setattr(registry, "_places", {})  # other tests declare agents of these names
     monkeypatch.setattr(registry, "registered_twice", [])
