@@ -82,6 +82,9 @@ def page(monkeypatch, settings):
     names = {"__name__": "recipes", "received": []}
     receive_status("recipes", names["received"].extend)
     exec(compile("\n".join(blocks(PAGE.read_text(), "python")), PAGE.name, "exec"), names)
+    # only tests of schedules let them submit tasks
+    names["scheduled"] = dict(registry.schedules)
+    registry.schedules.clear()
     return names
 
 

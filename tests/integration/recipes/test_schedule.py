@@ -4,6 +4,7 @@ from datetime import timedelta
 
 import pytest
 
+from orchestration import registry
 from orchestration.models import Schedule, Task
 from orchestration.transitions import holds
 
@@ -15,8 +16,10 @@ def reports(**fields):
 
 
 @pytest.fixture
-def nights(shop):
+def nights(page, request):
     """Let time pass until just after the next report is due."""
+    registry.schedules.update(page["scheduled"])
+    shop = request.getfixturevalue("shop")  # a run has what is declared before
     shop.go()
     now = shop.clock.now
     due = now.replace(hour=2, minute=0, second=0, microsecond=0)
