@@ -239,7 +239,7 @@ def submit(
 
 
 def schedule(name: str, *, workflow: str, **values: Any) -> None:
-    """Create a schedule at run time, or change the one of this name: one for each customer, say.
+    """Create a schedule at run time, or change the one of this name: one for each tenant, say.
 
     `values` are fields of `Schedule`; what is left out has its default. In a transaction it counts from the
     commit on. If that changes when it is due, it is planned anew from now on. A pause of an operator's stays.

@@ -1,4 +1,4 @@
-"""When a schedule is due: by a cron expression in a time zone, or every so many seconds from a date."""
+"""When a schedule is due: by a cron expression in a time zone, or at an interval from a date."""
 
 import hashlib
 from collections.abc import Iterator
@@ -74,7 +74,7 @@ class Timing:
 
 
 def why_no_cron(text: str) -> str:
-    """Return why a text is no cron expression with a due time to come, as a sentence; empty if it is."""
+    """Return why a text is not a cron expression with a due time to come, as a sentence; empty if it is."""
     if len(text.split()) != FIELDS:
         return "A cron expression has five fields: minute, hour, day of month, month, day of week."
     try:
@@ -86,7 +86,7 @@ def why_no_cron(text: str) -> str:
 
 
 def why_no_zone(name: str) -> str:
-    """Return why a text is no time zone of this machine, as a sentence; empty if it is."""
+    """Return why a text is not a time zone of this machine, as a sentence; empty if it is."""
     try:
         ZoneInfo(name)
     except (ValueError, OSError, LookupError):

@@ -13,7 +13,7 @@ from ..states import ENDED_STEP_STATES, Direction, Outcome, StepState
 from .progress import StepView
 
 NOT_BUILT = "request_not_built"
-INVALID_TIME = "invalid_time"  # the code of a step of which it is not known when it may begin
+INVALID_TIME = "invalid_time"  # the code of a step where it is not known when it may begin
 NO_TIMES: Mapping[int, bool] = {}
 BY_HAND = (
     "The step to undo was done by hand, so the service does not know its key. Undo it by hand, then "
@@ -43,7 +43,7 @@ class Follows:
     """What follows for the waiting steps of a task: steps to start, those that fail, and ids of others.
 
     `needless` are undo steps of what was never done; `skipped` are steps whose condition does not hold;
-    `untimed` are steps of which it is to be found out whether they may begin yet.
+    `untimed` are steps for which the caller finds out whether they may begin yet.
     """
 
     released: list[Released] = field(default_factory=list)

@@ -9,7 +9,7 @@ from itertools import chain, islice, takewhile
 from .due_times import Timing
 
 ON_TIME = timedelta(seconds=60)  # what is later was missed, and only catch-up submits it
-AT_ONCE = 10  # due times that one look submits: catch-up is no burst
+AT_ONCE = 10  # due times that one look submits: catch-up is not a burst
 PAUSE = timedelta(seconds=1)  # before the next look at a schedule that has more to catch up
 MOST_READ = 200  # due times that one look reads
 WAIT_LEAST, WAIT_MOST = timedelta(seconds=1), timedelta(seconds=5)
@@ -32,7 +32,7 @@ class CatchUp(StrEnum):
 
 
 def reference(name: str, due: datetime) -> str:
-    """Return the reference of a run: there is one task of it, whoever submits it how often.
+    """Return the reference of a run: there is one task of it, however often it is submitted.
 
     >>> reference("nightly", datetime(2026, 3, 29, 1, tzinfo=UTC))
     'nightly/2026-03-29T01:00:00Z'

@@ -86,9 +86,7 @@ def _timing(schedule: Any) -> Iterable[Mistake]:
         if text := why_no_cron(schedule.cron):
             yield Mistake("cron", text)
         if schedule.start_at is not None:
-            yield Mistake(
-                "start_at", "Only what recurs every so many seconds has a first due time."
-            )
+            yield Mistake("start_at", "Only what recurs at an interval has a first due time.")
 
 
 def _recurrence(schedule: Any) -> Iterable[Mistake]:

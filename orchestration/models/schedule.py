@@ -68,7 +68,7 @@ class Schedule(Prioritized):
         null=True, blank=True, help_text="Seconds between two due times, instead of a cron expression."
     )  # fmt: skip
     start_at = models.DateTimeField(
-        null=True, blank=True, help_text="The first due time, of those that recur every so many seconds."
+        null=True, blank=True, help_text="The first due time, of those that recur at an interval."
     )  # fmt: skip
     overlap = state_field(
         Overlap, default=Overlap.SKIP, db_default=Overlap.SKIP,
@@ -84,7 +84,7 @@ class Schedule(Prioritized):
     )  # fmt: skip
     jitter = models.FloatField(
         default=0.0, db_default=0.0,
-        help_text="Each task is submitted up to so many seconds after its due time.",
+        help_text="Each task is submitted up to this number of seconds after its due time.",
     )  # fmt: skip
     reply_to = models.CharField(
         max_length=60, blank=True, default="", db_default="",

@@ -39,7 +39,7 @@ TASK = f"(SELECT m.state FROM orchestration_task m WHERE {NAMED} LIMIT 1)"  # no
 REMOVED = f"""(SELECT true FROM orchestration_removedtask r
     WHERE r.key = {removal_key("s.workflow", "s.reference")} LIMIT 1)"""  # noqa: S608 - constants
 
-# Of which schedules the last task has not ended.
+# The schedules whose last task has not ended.
 GOING = f"""
 SELECT s.id FROM unnest(%(ids)s::bigint[], %(workflows)s::text[], %(references)s::text[])
     AS s (id, workflow, reference)
@@ -173,7 +173,7 @@ def submit(now: datetime, ids: Sequence[int]) -> tuple[int, int]:
 
 
 def going(rows: Collection[Schedule]) -> set[int]:
-    """Return of which schedules the last task has not ended, of those that do not allow overlap."""
+    """Return the schedules whose last task has not ended, of those that do not allow overlap."""
     asked = [row for row in rows if row.overlap != Overlap.ALLOW and row.last_reference]
     values = {
         "ids": [row.id for row in asked],

@@ -38,7 +38,7 @@ def _find_times(untimed: Collection[tuple[Change, Collection[int]]]) -> None:
     """Find out whether steps may begin yet, or have them wait for their time.
 
     One that waits already does so until the supervisor sees that its time has come: as the clock may jump,
-    nobody else decides that.
+    nothing else decides that.
     """
     waiting = waits.held_back([step for _, steps in untimed for step in steps])
     for change, steps in untimed:

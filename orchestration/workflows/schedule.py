@@ -12,14 +12,14 @@ DAY = 86_400.0
 class Schedule:
     """Tasks of a workflow that are submitted by the calendar; the first values of a row that admins change.
 
-    It is due by `cron` (five fields) in the time zone `zone`, or `every` so many seconds from the time
+    It is due by `cron` (five fields) in the time zone `zone`, or `every` some seconds from the time
     `start_at` on. Each due time is one task, with the reference `name/due time` in UTC and the input `data`;
     with `due_field`, that field of the input has the due time as clocks of the zone show it (ISO 8601).
 
     `overlap` says what happens while the task of the due time before has not ended: "skip" the new one,
     "queue" one (more are skipped), or "allow" it. `catch_up` says which of the due times are submitted that
     passed while nothing could be, up to `catch_up_within` seconds before: "none", the last "one", or "all".
-    `jitter` spreads the tasks of many schedules: each comes up to so many seconds after its due time.
+    `jitter` spreads the tasks of many schedules: each comes up to this number of seconds after its due time.
 
     >>> greet = Step(name="greet", agent="greeter", action="greet", request={"to": field("name")}, undo=None)
     >>> register(Workflow(name="morning", steps=[greet]))

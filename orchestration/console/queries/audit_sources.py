@@ -138,7 +138,7 @@ def _what(row: Event) -> str:
 
 # --- Settings -------------------------------------------------------------------------------------
 def _history_of(model: Any, key: str, kind: str = "policy", what: str = "Policy changed") -> Source:
-    """Return the changes of settings; `key` identifies a row, `what` is said of them."""
+    """Return the changes of settings; `key` identifies a row, `what` describes them."""
     history: QuerySet[Any] = model.history.all()
     before = history.filter(**{key: OuterRef(key)}, history_id__lt=OuterRef("history_id"))
 

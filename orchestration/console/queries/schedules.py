@@ -74,7 +74,7 @@ class Row:
 
     @property
     def behind(self) -> str:
-        """What had not ended at the due time that was skipped last: the task of which time."""
+        """What had not ended at the due time that was skipped last: the due time of that task."""
         name, _, due = self.schedule.skipped_behind.rpartition("/")
         try:
             of = self.schedule.timing.local(moment(due))

@@ -1,4 +1,4 @@
-"""Orders of which other tasks do a part."""
+"""Orders that have other tasks do a part."""
 
 from uuid import uuid4
 

@@ -25,7 +25,7 @@ DAY = 86_400.0
 
 @pytest.fixture
 def order(monkeypatch, run):
-    """A task of which one step waits for three days, one for a date, and one for that."""
+    """A task with a step that waits for three days, one for a date, and one for that."""
     call = {"agent": "greeter", "action": "greet", "request": {"to": "Ada"}, "undo": None}
     steps = [
         Declared(name="pay", **call),

@@ -50,6 +50,7 @@ from orchestration.transitions.suspicion import suspected
 from orchestration.transitions.unmended import request_undo_of_unmended, unmended_tasks
 from orchestration.workflows.step import Step as Declared
 from orchestration.workflows.workflow import Workflow
+from tests.support.clock_jumps import jump, known, left, near, shifted
 from tests.support.database import another
 from tests.support.engine import claimed, new_task, reply_to, staff, step_of, sweep, watch_of
 from tests.support.unmended import PARTY, refused
@@ -61,29 +62,6 @@ HOUR = 3600.0
 @pytest.fixture(autouse=True)
 def _staffed():
     staff()
-
-
-def shifted(query, seconds, *columns):
-    """Have rows look as after a jump: their times are as the clock was before."""
-    query.update(**{name: F(name) - timedelta(seconds=seconds) for name in columns})
-
-
-def jump(seconds, since=1.0):
-    return allow_for_jump(seconds, handled=known(), since=since, by="supervisor-1")
-
-
-def known():
-    return sum(ClockJump.objects.values_list("seconds", flat=True))
-
-
-def left(row, column):
-    """Return the seconds until a time of a row, on the database's clock."""
-    annotated = type(row).objects.annotate(left=F(column) - DatabaseNow()).get(pk=row.pk)
-    return annotated.left.total_seconds()
-
-
-def near(seconds):
-    return pytest.approx(seconds, abs=2)
 
 
 def jumped(watch, seconds):

@@ -5,8 +5,6 @@ from uuid import uuid4
 import pytest
 
 from orchestration import api, registry
-from orchestration.agents.actions import action
-from orchestration.agents.http import HttpAgent
 from orchestration.models import (
     Alert,
     Attempt,
@@ -24,24 +22,10 @@ from orchestration.transitions import looks
 from orchestration.transitions.holds import hold
 from orchestration.workflows.step import Step as Declared
 from orchestration.workflows.workflow import Workflow
+from tests.support.bank import Bank
 
 pytestmark = pytest.mark.django_db
 DAY = 86_400.0
-
-
-class Bank(HttpAgent):
-    name = "bank"
-    base_url = "http://127.0.0.1:9"
-
-    @action
-    async def charge(self, call):
-        """Charge a card."""
-        return await self.post(call, "/charges", body=call.payload, expect={"id": str})
-
-    @action
-    async def refund(self, call):
-        """Return it."""
-        return await self.post(call, "/refunds", body=call.payload)
 
 
 class AskedBank(Bank):

@@ -13,7 +13,7 @@ from orchestration.transitions.overdue import mark_overdue
 from orchestration.transitions.resubmit import resubmit
 from orchestration.workflows.step import Step as Declared
 from orchestration.workflows.workflow import Refused, Workflow
-from tests.integration.orchestration.transitions.test_later import Bank
+from tests.support.bank import Bank
 
 pytestmark = pytest.mark.django_db
 HOUR, DAY = 3600.0, 86_400.0
@@ -118,7 +118,7 @@ class TestItsTime:
         assert order.steps["sum"] == "waiting"
         run.wait(2)
         assert order.steps["sum"] == "processed"
-        assert not Wait.objects.exclude(person="").exists()  # nobody is asked yet
+        assert not Wait.objects.exclude(person="").exists()  # no person is asked yet
         run.wait(60)
         assert order.steps["review"] == "awaiting"
         ((since, by),) = Wait.objects.values_list("awaited_at", "ends_by")

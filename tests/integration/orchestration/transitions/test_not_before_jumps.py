@@ -16,7 +16,7 @@ from orchestration.transitions.resubmit import resubmit, resubmit_all
 from orchestration.transitions.settle import finish
 from orchestration.workflows.step import Step as Declared
 from orchestration.workflows.workflow import Workflow
-from tests.integration.orchestration.transitions.test_clock_jump import jump, left, near, shifted
+from tests.support.clock_jumps import jump, left, near, shifted
 from tests.support.engine import new_task, staff, step_of
 
 pytestmark = pytest.mark.django_db

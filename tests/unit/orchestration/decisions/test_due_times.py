@@ -119,7 +119,7 @@ def test_jitter_of_a_reference_is_always_the_same_and_spreads():
         "0 2 * * *\0",
     ],
 )
-def test_what_is_no_cron_expression_is_refused_with_a_sentence(text):
+def test_what_is_not_a_cron_expression_is_refused_with_a_sentence(text):
     assert why_no_cron(text).endswith(".")
 
 
@@ -131,7 +131,7 @@ def test_cron_expression_and_zone_are_accepted():
 @pytest.mark.parametrize(
     "name", ["", "Berlin", "../../etc/passwd", "Europe", "\0", "Europe/Berlin "]
 )
-def test_what_is_no_zone_is_refused_with_a_sentence(name):
+def test_what_is_not_a_zone_is_refused_with_a_sentence(name):
     assert why_no_zone(name).endswith(".")
 
 
@@ -144,5 +144,5 @@ def test_shortest_gap_is_that_of_the_expression():
 @pytest.mark.parametrize(
     ("every", "words"), [(1, "Every second"), (90, "Every 90 seconds"), (7200, "Every 2 hours")]
 )
-def test_interval_is_said_in_its_largest_unit(every, words):
+def test_interval_is_written_in_its_largest_unit(every, words):
     assert in_words(Timing(every=every)) == words

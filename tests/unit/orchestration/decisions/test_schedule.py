@@ -48,7 +48,7 @@ def test_after_an_outage_catch_up_decides(catch_up, submitted, missed):
     assert verdict.position.due == at(16)
 
 
-def test_short_delay_is_no_outage():
+def test_short_delay_is_not_an_outage():
     verdict = look(hourly(catch_up=CatchUp.NONE), NOON + timedelta(seconds=59))
     assert verdict.submitted == [NOON]
 
@@ -59,7 +59,7 @@ def test_what_is_beyond_the_span_is_missed():
     assert (verdict.submitted, verdict.missed) == ([at(14), at(15)], 2)
 
 
-def test_catch_up_of_all_is_no_burst():
+def test_catch_up_of_all_is_not_a_burst():
     timing = Timing(cron="* * * * *")
     plan = Plan(name="m", timing=timing, catch_up=CatchUp.ALL, overlap=Overlap.ALLOW)
     now, position, submitted = NOON + 3 * HOUR, Position(due=NOON), []

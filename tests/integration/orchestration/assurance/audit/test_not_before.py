@@ -103,7 +103,7 @@ def test_step_that_was_sent_before_a_time_of_the_calendar_is_found(rows, at, bla
     assert blamed(rows) == ({(6, reference)} if blames else set())
 
 
-def test_template_of_a_time_is_no_violation(rows):
+def test_template_of_a_time_is_not_a_violation(rows):
     reference = rows.orders["processed"]
     change(reference, """flow = '{"not_before": {"$from": ["", "at"]}}'""")
     assert Task.objects.filter(reference=reference).exists()

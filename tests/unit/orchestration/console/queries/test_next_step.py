@@ -179,7 +179,7 @@ def test_step_that_waits_for_its_time_says_when_it_begins(due_at, flow, expected
     assert text_of(outlook) == expected
 
 
-def test_step_that_waits_for_its_time_tells_more_than_those_that_wait_for_others():
+def test_step_that_waits_for_its_time_has_more_words_than_those_that_wait_for_others():
     steps = [step("waiting"), step("waiting", pending_since=PAST), step("waiting")]
     assert telling_step(steps) == 1
     assert telling_step([*steps, step("awaiting")]) == 3
