@@ -234,6 +234,7 @@ OPS = (
     Shown(name="ops-decisions", url="ops:decisions", path="/ops/decisions/"),
     Shown(name="ops-schedules", url="ops:schedules", path="/ops/schedules/"),
     Shown(name="ops-schedule-pause", url="ops:schedule_pause", path="/ops/schedules/1/pause/"),
+    Shown(name="ops-schedule-resume", url="ops:schedule_resume", path="/ops/schedules/3/resume/"),
     Shown(name="ops-schedule-run", url="ops:schedule_run", path="/ops/schedules/2/run/"),
 )  # fmt: skip
 
