@@ -1,7 +1,7 @@
 """Record what is reported of steps that await their result: awaiting → processed, skipped or error."""
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from uuid import UUID
 
 from django.db import transaction
@@ -30,13 +30,16 @@ def report(reports: Sequence[tuple[UUID, str, Report]]) -> list[Refusal | None]:
     kept until then; of several reports the first counts.
     """
     changes = lock([task for task, *_ in reports])
+    subjects: list[tuple[Change | None, StepView | None, Report]] = []
+    for task, name, how in reports:
+        change = changes.get(task)
+        subjects.append((change, _named(change, name, how.of) if change else None, how))
+    accepted_as = _accepted_as([step for _, step, how in subjects if step and how.of])
     ended: list[tuple[Change, StepView, Report]] = []
     early: list[tuple[StepView, Report]] = []
     refusals: list[Refusal | None] = []
-    for task, name, how in reports:
-        change = changes.get(task)
-        step = _named(change, name, how.of) if change else None
-        refusal = _why_not(change, step, how)
+    for change, step, how in subjects:
+        refusal = _why_not(change, step, how, accepted_as)
         if refusal is None and change and step:
             if step.state == StepState.AWAITING:
                 ended.append((change, step, how))
@@ -50,7 +53,17 @@ def report(reports: Sequence[tuple[UUID, str, Report]]) -> list[Refusal | None]:
     return refusals
 
 
-def _why_not(change: Change | None, step: StepView | None, how: Report) -> Refusal | None:
+def _accepted_as(steps: Collection[StepView]) -> dict[int, str]:
+    """Return what services call what steps await of them, by step: no query without steps."""
+    if not steps:
+        return {}
+    rows = Wait.objects.filter(step__in=[step.id for step in steps])
+    return dict(rows.values_list("step", "external_id"))
+
+
+def _why_not(
+    change: Change | None, step: StepView | None, how: Report, accepted_as: Mapping[int, str]
+) -> Refusal | None:
     """Return why a report is refused; None also for one that says again what is known."""
     if change is None:
         return Refusal.NO_SUCH_TASK
@@ -59,7 +72,7 @@ def _why_not(change: Change | None, step: StepView | None, how: Report) -> Refus
     if _awaits_children(step):
         return Refusal.HAS_CHILDREN
     if step.state == StepState.AWAITING:
-        of_another = how.of and how.of != Wait.objects.get(step=step.id).external_id
+        of_another = how.of and how.of != accepted_as.get(step.id)
         return Refusal.OTHER_ATTEMPT if of_another else None
     if step.state in TO_COME and not change.undoing:
         return None

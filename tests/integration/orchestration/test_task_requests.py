@@ -13,6 +13,7 @@ from orchestration.applications import task_status
 from orchestration.dead_letters import actions
 from orchestration.decisions.progress import Refusal
 from orchestration.messaging import queues
+from orchestration.messaging.messages import Accepted
 from orchestration.models import Alert, StatusMessage, Step, Submission, Task, TaskRequest
 from orchestration.transitions import replies
 from tests.support.database import another
@@ -327,24 +328,32 @@ def test_request_about_a_locked_task_waits_and_delays_no_other(accepted):
     assert locked.state == "undone"
 
 
-def posted(tasks, early):
-    """Post a report for each of some new tasks, whose steps are awaited or, if `early`, dispatched."""
+def posted(tasks, *, early=False, by_id=False):
+    """Post a report for each of some new tasks, whose steps are awaited or, if `early`, dispatched.
+
+    With `by_id`, it names the service's own id of what it accepted.
+    """
     references = [str(uuid4()) for _ in range(tasks)]
     for reference in references:
         new_task(reference)
     requests = claimed()
     if not early:
-        replies.record([reply_to(request, "later", result={}) for request in requests])
+        accepted = [reply_to(request, "later", result={}) for request in requests]
+        replies.record(
+            [reply.altered(wait=Accepted(id=reply.task, look=None)) for reply in accepted]
+        )
+    known = dict(Task.objects.values_list("reference", "id")) if by_id else {}
     for reference in references:
-        api.complete("greet", reference, "hello", result={"text": "x"}, actor="x", id=uuid4())
+        about = {"of": str(known.get(reference, "")), "actor": "x", "id": uuid4()}
+        api.complete("greet", reference, "hello", result={"text": "x"}, **about)
     return references
 
 
-@pytest.mark.parametrize("early", [True, False])
-def test_reports_cost_as_many_queries_as_one(early):
+@pytest.mark.parametrize(("early", "by_id"), [(True, False), (False, False), (False, True)])
+def test_reports_cost_as_many_queries_as_one(early, by_id):
     counts = []
     for tasks in (1, 2, 9):  # the first prepares what the others execute
-        references = posted(tasks, early)
+        references = posted(tasks, early=early, by_id=by_id)
         with CaptureQueriesContext(connection) as queries:
             assert task_requests.take(10) == (tasks, 0)
         counts.append(len(queries))
@@ -356,7 +365,7 @@ def test_reports_cost_as_many_queries_as_one(early):
 
 def test_report_that_cannot_be_recorded_delays_no_other(accepted):
     _, errors = accepted
-    first, second = posted(2, early=False)
+    first, second = posted(2)
     errors.append(api.Refused("no"))
     assert task_requests.take(10) == (2, 0)
     assert set(TaskRequest.objects.values_list("reference", "reason")) == {
@@ -364,6 +373,6 @@ def test_report_that_cannot_be_recorded_delays_no_other(accepted):
         (second, "no"),
     }
     errors.clear()
-    (third,) = posted(1, early=False)
+    (third,) = posted(1)
     assert task_requests.take(10) == (1, 0)
     assert Step.objects.get(task__reference=third, name="hello").process_state == "processed"
