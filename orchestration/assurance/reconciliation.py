@@ -91,6 +91,12 @@ def act(
     if findings.undone:
         _doubt(find(moment, report), moment, done, actor)  # their undos were done, too
     _take_back(findings.gone, done)
+    done.left += [
+        f"{lost.reference}: its steps were undone or resubmitted meanwhile, and its parent makes it again: "
+        "hold the parent, and settle it by hand"
+        for lost in findings.children
+        if not lost.repeatable
+    ]
     return done
 
 

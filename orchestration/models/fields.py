@@ -2,6 +2,7 @@
 
 import json
 import os
+from hashlib import blake2b
 from typing import Any
 from uuid import UUID
 
@@ -113,8 +114,20 @@ def one_of(name: str, states: type[models.TextChoices], constraint: str) -> mode
 
 def time_ordered_id() -> UUID:
     """Return a UUID of version 7 (RFC 9562): rows made together lie together in the index."""
-    milliseconds = int(clock.now() * 1000)
-    value = (milliseconds << 80) | int.from_bytes(os.urandom(10))
+    return _version_7(int(clock.now() * 1000), os.urandom(10))
+
+
+def child_id(parent: UUID, reference: str) -> UUID:
+    """Return the id of a child, given that of its parent: the same one again after a restore.
+
+    The keys of its steps are the same then, so its services repeat nothing. It has its parent's time.
+    """
+    digest = blake2b(reference.encode(), key=parent.bytes, digest_size=10).digest()
+    return _version_7(parent.int >> 80, digest)
+
+
+def _version_7(milliseconds: int, rest: bytes) -> UUID:
+    value = (milliseconds << 80) | int.from_bytes(rest)
     value = (value & ~(0xF << 76)) | (0x7 << 76)
     value = (value & ~(0x3 << 62)) | (0x2 << 62)
     return UUID(int=value)

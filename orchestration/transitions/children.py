@@ -11,6 +11,7 @@ from ..database import clock, sql
 from ..decisions.progress import StepView
 from ..messaging.messages import Reply
 from ..models import Task
+from ..models.fields import child_id
 from ..payloads.placeholders import Unresolved
 from ..states import Direction, Outcome, StepState, TaskState
 from ..workflows.workflow import Refused
@@ -167,6 +168,7 @@ def _child(change: Change, step: StepView, position: int, data: Any, above: _Abo
                 data=data,
                 priority=change.priority,
                 fairness_key=change.fairness_key,
+                id=child_id(change.id, reference),
                 parent=Parent(step.id, position, above.until),
             )
         )

@@ -76,7 +76,10 @@ class Parent(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class NewTask:
-    """What a submission, or a step with children, asks for; `id` only where it had one before a restore."""
+    """What a submission, or a step with children, asks for.
+
+    `id` is given for children, and where a task had one before a restore.
+    """
 
     workflow: str
     reference: str

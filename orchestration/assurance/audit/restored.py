@@ -5,19 +5,23 @@ the engine's own keys whose steps or tasks do not know of them.
 """
 
 import json
+import re
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from itertools import chain
 from typing import Any
 from uuid import UUID
 
 from ... import registry
 from ...alerting.alerts import LATE_EFFECT
 from ...database import sql
+from ...models.fields import child_id
 
 # A task's id begins with the time at which it was made; it was committed this much later at most.
 COMMITTED_WITHIN = timedelta(minutes=1)
+CHILD = re.compile(r"(?P<parent>.+)/[^/]+/[0-9]+(\.[0-9]+)?")
 OPEN = "('waiting', 'pending', 'processing', 'error')"
 
 FORGOTTEN = f"""
@@ -39,14 +43,23 @@ SELECT DISTINCT t.id FROM audit_ledger e JOIN orchestration_task t ON t.id = e.t
 WHERE e.direction = 'undo' AND t.undo_at IS NULL
 ORDER BY t.id
 """
+# A child has the time of its parent in its id, which may be known here.
 LOST = f"""
 SELECT e.task, e.reference, e.agent, e.step, e.direction, e.kind, e.generation, e.result
 FROM audit_ledger e
-WHERE e.task >= %(first)s AND (e.kind <> 'none' OR e.direction = 'undo')
+WHERE (e.task >= %(first)s OR EXISTS (SELECT FROM orchestration_task t
+        WHERE t.reference = regexp_replace(e.reference, '(/[^/]+/[0-9]+([.][0-9]+)?)+$', '')
+            AND t.reference <> e.reference))
+    AND (e.kind <> 'none' OR e.direction = 'undo')
     AND NOT EXISTS (SELECT FROM orchestration_task t WHERE t.id = e.task)
     AND NOT EXISTS (SELECT FROM orchestration_alert a
         WHERE a.fingerprint = '{LATE_EFFECT}' || e.task || '/lost')
 """  # noqa: S608 - put together from constants
+ROOTS = """
+SELECT t.reference, t.id, t.undo_at IS NOT NULL
+    OR EXISTS (SELECT FROM audit_ledger e WHERE e.task = t.id AND e.direction = 'undo')
+FROM orchestration_task t WHERE t.reference = ANY(%(references)s)
+"""
 PENDING = """
 SELECT workflow, reference FROM orchestration_submission
 WHERE refused_at IS NULL AND reference = ANY(%(references)s)
@@ -67,13 +80,18 @@ class Effect:
 class LostTask:
     """A task that is unknown here, with the effects of it that stand.
 
-    `workflow` is that of the submission it was made of, if that is here again.
+    `workflow` is that of the submission it was made of, if that is here again. `root` is the task at the top
+    of those that it is a child of, if that is here or will be. `is_child`: it is made again for that, under
+    the same id. `repeatable`: its first calls get their answers then.
     """
 
     id: UUID
     reference: str = ""
     workflow: str = ""
     effects: list[Effect] = field(default_factory=list)
+    root: UUID | None = None
+    is_child: bool = False
+    repeatable: bool = True
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,11 +116,17 @@ class Findings:
     @property
     def gone(self) -> list[LostTask]:
         """The lost tasks without a trace here."""
-        return [task for task in self.lost if not task.workflow]
+        return [task for task in self.lost if not (task.workflow or task.is_child)]
+
+    @property
+    def children(self) -> list[LostTask]:
+        """The lost tasks that steps of known tasks make again."""
+        return [task for task in self.lost if task.is_child]
 
     def __bool__(self) -> bool:
         """Return whether anything is to be done."""
-        return bool(self.steps or self.undone or self.lost)
+        repeated = sum(task.repeatable for task in self.children)
+        return bool(self.steps or self.undone or len(self.lost) > repeated)
 
 
 def _matters(lost: LostTask) -> bool:
@@ -140,6 +164,20 @@ def find(restored_to: datetime, listed: Collection[str], agents: Collection[str]
 
 def _lost(first: UUID) -> list[LostTask]:
     """Return the lost tasks with ids from `first` on, each with the effects that were not undone."""
+    lost = _read(first)
+    by_reference = {task.reference: task for task in lost.values() if task.reference}
+    for workflow, reference in sql.run(PENDING, {"references": list(by_reference)}):
+        if _may_be_of(workflow, by_reference[reference]):
+            by_reference[reference].workflow = workflow
+    _find_roots(lost.values())
+    entries = [
+        task for task in lost.values() if task.root or task.id >= first
+    ]  # others were removed
+    mattering = [entry for entry in entries if not entry.effects or _matters(entry)]
+    return sorted(mattering, key=lambda task: task.id)
+
+
+def _read(first: UUID) -> dict[UUID, LostTask]:
     lost: dict[UUID, LostTask] = {}
     done: dict[UUID, dict[str, Effect]] = defaultdict(dict)
     undone: set[tuple[UUID, str]] = set()
@@ -148,6 +186,7 @@ def _lost(first: UUID) -> list[LostTask]:
     ):
         entry = lost.setdefault(task, LostTask(id=task))
         entry.reference = entry.reference or reference or ""
+        entry.repeatable &= generation == 1 and direction == "do"
         if direction == "undo":
             undone.add((task, step))
         elif kind != "none":
@@ -157,9 +196,44 @@ def _lost(first: UUID) -> list[LostTask]:
         lost[task].effects = [
             effect for name, effect in effects.items() if (task, name) not in undone
         ]
-    by_reference = {task.reference: task for task in lost.values() if task.reference}
-    for workflow, reference in sql.run(PENDING, {"references": list(by_reference)}):
-        if _may_be_of(workflow, by_reference[reference]):
-            by_reference[reference].workflow = workflow
-    mattering = [entry for entry in lost.values() if not entry.effects or _matters(entry)]
-    return sorted(mattering, key=lambda task: task.id)
+    return lost
+
+
+def _find_roots(lost: Collection[LostTask]) -> None:
+    """Find the children of tasks that are known here, or become known by their submissions."""
+    above = {entry.id: _above(entry.reference) for entry in lost}
+    known: dict[str, dict[UUID, bool]] = defaultdict(dict)
+    for reference, task, undoing in sql.run(
+        ROOTS, {"references": sorted(set(chain(*above.values())))}
+    ):
+        known[reference][task] = undoing
+    for entry in lost:
+        if entry.workflow:
+            known[entry.reference][entry.id] = False
+    for entry in lost:
+        for at, reference in enumerate(above[entry.id]):
+            between = above[entry.id][at + 1 :]
+            entry.root = entry.root or _root_of(entry, between, known[reference])
+            entry.is_child = entry.is_child or (
+                entry.root in known[reference] and not known[reference][entry.root]
+            )
+
+
+def _above(reference: str) -> list[str]:
+    """Return the references that a task may be a child of, the outermost first."""
+    above: list[str] = []
+    while child := CHILD.fullmatch(reference):
+        reference = child["parent"]
+        above.insert(0, reference)
+    return above
+
+
+def _root_of(entry: LostTask, between: Sequence[str], roots: Collection[UUID]) -> UUID | None:
+    """Return which of the roots a task is a child of a child … of, with these references between."""
+    for root in roots:
+        task = root
+        for reference in (*between, entry.reference):
+            task = child_id(task, reference)
+        if task == entry.id:
+            return root
+    return None

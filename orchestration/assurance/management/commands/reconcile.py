@@ -107,6 +107,9 @@ class Command(BaseCommand):
         self.stderr.write(
             f"{len(findings.gone)} tasks are lost: what was done for them is taken back where it can be"
         )
+        self.stderr.write(
+            f"{len(findings.children)} children are lost: their parents make them again, with the same keys"
+        )
         for lost in findings.gone:
             steps = ", ".join(f"{effect.step} ({effect.agent})" for effect in lost.effects)
             self.stdout.write(f"{lost.reference or lost.id}: {steps or 'nothing stands'}")
@@ -122,6 +125,7 @@ def _as_json(findings: Findings, done: reconciliation.Reconciled) -> dict[str, A
         "steps": len(findings.steps),
         "undone": list(findings.undone),
         "adoptable": [asdict(task) for task in findings.adoptable],
+        "children": [asdict(task) for task in findings.children],
         "lost": [asdict(task) for task in findings.gone],
         "unlisted": list(findings.unlisted),
         "left": done.left,

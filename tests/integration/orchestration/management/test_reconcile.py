@@ -8,17 +8,29 @@ from uuid import uuid4
 
 import pytest
 from django.core.management import CommandError, call_command
+from django.db import transaction
 
-from orchestration import registry
+from orchestration import registry, scheduler
 from orchestration.agents.actions import action
 from orchestration.agents.base import Agent
 from orchestration.agents.errors import Transient
 from orchestration.agents.service_ledger import LedgerEntry
 from orchestration.models import Alert, Step, Submission, Task, Worker
 from orchestration.models.fields import time_ordered_id
+from orchestration.states import LOCAL
 from orchestration.transitions.replies import record
-from tests.support import undo_workflows
-from tests.support.engine import claimed, in_error, new_task, reply_to, run_to_end, states, step_of
+from orchestration.transitions.undo import undo
+from tests.support import children, undo_workflows
+from tests.support.engine import (
+    claimed,
+    in_error,
+    new_task,
+    reply_to,
+    run_to_end,
+    sent,
+    states,
+    step_of,
+)
 from tests.support.violations import violations
 
 pytestmark = pytest.mark.django_db
@@ -221,3 +233,58 @@ def test_it_refuses_while_workers_run_and_without_a_moment():
     Worker.objects.create(instance=str(uuid4()), queue="greeter", host="here", pid=1)
     with pytest.raises(CommandError, match="Workers run"):
         reconcile()
+
+
+class TestChildren:
+    """Children that were made after the moment of the restore, and are made again."""
+
+    @pytest.fixture(autouse=True)
+    def order(self, monkeypatch):
+        """Return a task without its two children, which the service knows."""
+        children.declare(monkeypatch)
+        order = new_task("o/1", workflow="order", data={"to": [0, 1]})
+        with transaction.atomic():
+            scheduler.run_once("scheduler-0", [], [LOCAL])
+            for request in sent():
+                did(request.task, "pack", reference=request.reference)
+            transaction.set_rollback(True)
+        assert not Task.objects.filter(parent__task=order).exists()
+        return order
+
+    def test_children_get_the_ids_and_keys_that_they_had(self, order):
+        before = [entry.key for entry in Greeter.entries]
+        assert reconcile("--act", ago=timedelta(minutes=-5))[0] == 0
+        scheduler.run_once("scheduler-0", [], [LOCAL])
+        assert sorted(request.key for request in sent()) == sorted(before)
+
+    @pytest.mark.parametrize("known", [True, False])
+    def test_children_of_a_task_that_is_here_or_comes_again_are_not_taken_back(
+        self, monkeypatch, order, known
+    ):
+        if not known:
+            own, parcels = (registry.workflows[name].steps[0] for name in ("parcel", "order"))
+            workflow = replace(registry.workflows["order"], steps=[own, parcels])
+            monkeypatch.setitem(registry.workflows, "order", workflow)
+            did(order, own.name, reference="o/1")
+            Submission.objects.create(workflow="order", reference="o/1", data={"to": [0, 1]})
+            Task.objects.filter(id=order.id).delete()
+        code, report = reconcile("--act")
+        assert (code, report["lost"]) == (0, [])
+        assert len(report["children"]) == 2
+        assert not [entry for entry in Greeter.entries if entry.kind == "undo"]
+        assert not Alert.objects.exists()
+
+    @pytest.mark.parametrize("later", [{"direction": "undo", "kind": "none"}, {"generation": 2}])
+    def test_child_that_changed_since_is_left_for_a_person(self, later):
+        first = Greeter.entries[0]
+        did(first.key.split(":")[0], "pack", reference=first.reference, **later)
+        code, report = reconcile("--act", ago=timedelta(minutes=-5))
+        assert code == 1
+        (left,) = report["left"]
+        assert left.startswith("o/1/parcels/0: its steps were undone or resubmitted meanwhile")
+
+    def test_children_of_a_task_that_is_undone_are_taken_back(self, order):
+        undo(order.id, actor="ann", reason="no more")
+        code, report = reconcile("--act", ago=timedelta(minutes=-5))
+        assert (code, len(report["lost"])) == (0, 2)
+        assert len([entry for entry in Greeter.entries if entry.kind == "undo"]) == 2
