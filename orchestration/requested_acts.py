@@ -15,7 +15,7 @@ from .states import Direction, Outcome
 from .transitions.input_changes import change_input
 from .transitions.reported import report
 from .transitions.resubmit import resubmit
-from .transitions.undo import undo
+from .transitions.undo import undo, undo_part
 from .transitions.waits import Report
 from .workflows.workflow import AskedChange, Refused, Workflow
 
@@ -52,11 +52,20 @@ def carry_out(
 def _act(request: TaskRequest, task: UUID, workflow: Workflow | None) -> Answer:
     if RequestedAct(request.what) is RequestedAct.UNDO:
         return undo(task, actor=request.actor, reason=request.because)
+    if RequestedAct(request.what) is RequestedAct.UNDO_PART:
+        return _undo_part(request, task)
     if workflow is None:
         return Refusal.NO_SUCH_WORKFLOW
     if RequestedAct(request.what) is RequestedAct.AMEND:
         return _amend(request, task, workflow)
     return _resubmit(request, task)
+
+
+def _undo_part(request: TaskRequest, task: UUID) -> Refusal | None:
+    steps = request.amendment.get("steps") if isinstance(request.amendment, dict) else None
+    if not isinstance(steps, list) or not all(isinstance(name, str) for name in steps):
+        return Refusal.INVALID  # it was posted by SQL
+    return undo_part(task, steps, actor=request.actor, reason=request.because)
 
 
 def changed_data(request: TaskRequest) -> dict[str, Any] | None:

@@ -14,7 +14,7 @@ class TaskState(TextChoices):
 
     PENDING = "pending", "Pending"  # recorded; no step has been claimed yet
     PROCESSING = "processing", "Processing"  # at least one step was claimed
-    PROCESSED = "processed", "Processed"  # every step is processed or skipped
+    PROCESSED = "processed", "Processed"  # every step is processed, skipped, or undone alone
     ERROR = "error", "Error"  # a step is in error: an operator decides
     UNDOING = "undoing", "Undoing"  # undo steps run
     UNDONE = "undone", "Undone"  # every effect was undone
@@ -33,7 +33,7 @@ class StepState(TextChoices):
     PROCESSED = "processed", "Processed"  # a valid reply was recorded, or it was done by hand
     ERROR = "error", "Error"  # cannot heal by itself: an operator decides
     SKIPPED = "skipped", "Skipped"  # not needed, by its condition or as a refusal permits
-    CANCELLED = "cancelled", "Cancelled"  # never to run: the task is being undone
+    CANCELLED = "cancelled", "Cancelled"  # never to run: it, or its whole task, is being undone
 
 
 class Direction(TextChoices):
@@ -106,7 +106,10 @@ TASK_MOVES: dict[TaskState, dict[TaskState, str]] = {
         TaskState.UNDOING: "an undo is asked for, or its failed undo step is resubmitted",
         TaskState.UNDONE: "its last failed undo step is done by hand",
     },
-    TaskState.PROCESSED: {TaskState.UNDOING: "an undo is asked for"},
+    TaskState.PROCESSED: {
+        TaskState.PROCESSING: "the undo of some of its steps is asked for",
+        TaskState.UNDOING: "an undo is asked for",
+    },
     TaskState.UNDOING: {
         TaskState.UNDONE: "its last undo step is processed",
         TaskState.ERROR: "an undo step ends in error: partly undone",

@@ -1,6 +1,6 @@
 """What applications ask for about their tasks, and report of them: posted durably, in their transactions."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict
 from typing import Any
 from uuid import UUID
@@ -46,7 +46,7 @@ def _require_known(request: TaskRequest) -> None:
     try:
         registry.get(registry.workflows, "workflow", request.workflow)
     except registry.NotRegistered as unknown:
-        if request.what != RequestedAct.UNDO:
+        if request.what not in {RequestedAct.UNDO, RequestedAct.UNDO_PART}:
             raise registry.NotRegistered(f"{unknown}; its tasks can only be undone") from None
         about = {"workflow": request.workflow, "reference": request.reference}
         if sql.run(MAY_READ, {})[0][0] and not any(
@@ -63,6 +63,7 @@ def request_undo(
     actor: str,
     reason: str,
     id: UUID,  # noqa: A002 - what it is to the application
+    steps: Collection[str] = (),
     reply_to: str = "",
 ) -> None:
     """Ask for a task to be undone, durably, inside your own transaction if you like.
@@ -72,6 +73,11 @@ def request_undo(
     workflow's `accepted` is called in the same transaction, and the message `undoing` names the request.
     Where something that was done, or may have been, is irreversible, `reply_to` (by default the workflow's
     owner) gets a message `refused` whose detail is {"request": id, "refusal": the name of a `Refusal`}.
+
+    `steps` names the only steps that are undone, with all that come after them: their children, and what
+    they did, in reverse order. Other steps go on; a processed task is processed again in the end. The message
+    `undoing_part` has the names of all these `steps`, and `accepted` gets "undo_part". If no other step is
+    left, the task itself is undone. NO_SUCH_STEP and NOT_UNDOABLE (that was undone before) are refusals.
 
     A task whose workflow is no longer declared is undone by what its steps have, without `accepted`, once no
     worker has known the workflow for some two minutes; without such a task, `NotRegistered` is raised.
@@ -88,7 +94,8 @@ def request_undo(
             request=id,
             workflow=workflow,
             reference=reference,
-            what=RequestedAct.UNDO,
+            what=RequestedAct.UNDO_PART if steps else RequestedAct.UNDO,
+            amendment={"steps": list(steps)} if steps else {},
             actor=actor,
             because=reason,
             reply_to=reply_to,

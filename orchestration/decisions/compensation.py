@@ -47,15 +47,30 @@ class LateEffect:
     request: Mapping[str, Any] | None
 
 
-def plan(steps: Collection[StepView]) -> UndoPlan:
-    """Return the plan for a task with these steps."""
+def part_of(steps: Collection[StepView], names: Collection[str]) -> set[str] | None:
+    """Return the names of steps and of all that come after them; None if these are all steps of the task."""
     does = [step for step in steps if step.direction == Direction.DO]
-    begun = [step for step in does if may_be_done(step)]
+    part = set(names).union(*(_followers(name, does) for name in names))
+    return part if len(part) < len(does) else None
+
+
+def plan(steps: Collection[StepView], part: Collection[str] | None = None) -> UndoPlan:
+    """Return the plan for a task with these steps, or for a part of them; what was undone before stays so."""
+    does = [step for step in steps if step.direction == Direction.DO]
+    before = {step.name for step in steps if step.direction == Direction.UNDO}
+    concerned = [
+        step
+        for step in does
+        if step.state != StepState.CANCELLED
+        and step.name not in before
+        and (part is None or step.name in part)
+    ]
+    begun = [step for step in concerned if may_be_done(step)]
     undone = {step.name for step in begun if step.undo_action}
     return UndoPlan(
         cancel=tuple(
             step.id
-            for step in does
+            for step in concerned
             if is_accepted(step) or not (step.state == StepState.SKIPPED or may_be_done(step))
         ),
         settle=tuple(
@@ -66,7 +81,7 @@ def plan(steps: Collection[StepView]) -> UndoPlan:
                 name=step.name,
                 agent=step.agent,
                 action=step.undo_action,
-                after=sorted(undone & _followers(step.name, does)),
+                after=sorted((undone | before) & _followers(step.name, does)),
                 request=step.undo_request or {},
                 direction=Direction.UNDO,
                 loads=loads_of(step.undo_request),
@@ -141,12 +156,11 @@ def late_effect(
     *,
     result: Mapping[str, Any] | None,
     generation: int,
-    undoing: bool,
 ) -> LateEffect | None:
     """Return the late effect of a step under a generation of its key, if no task state accounts for it.
 
-    Without a result it only may have happened. Its undo can be sent if the step was cancelled, its
-    task is being undone, or was, and the one undo of the step was not sent yet.
+    Without a result it only may have happened. Its undo can be sent if the step was cancelled, as an undo
+    does, and the one undo of the step was not sent yet.
     """
     done = step.altered(result=result, generation=generation)
     undoes = (candidate for candidate in steps if candidate.direction == Direction.UNDO)
@@ -155,7 +169,7 @@ def late_effect(
     if not _is_uncounted(step, done, undo, request):
         return None
     spent = undo is not None and undo.state not in UNUSED
-    if step.state != StepState.CANCELLED or not undoing or spent:
+    if step.state != StepState.CANCELLED or spent:
         request = None
     return LateEffect(done=done, undo=undo, request=request)
 

@@ -12,7 +12,6 @@ from ..payloads.placeholders import Loads
 from ..states import (
     ENDED_STEP_STATES,
     LOCAL,
-    SATISFIED_STEP_STATES,
     Direction,
     Outcome,
     StepState,
@@ -44,7 +43,7 @@ class Refusal(Enum):
         "the service, then record what was done, or that nothing was done"
     )
     INVALID = "the input or result is not valid"
-    NOT_UNDOABLE = "the task is being undone or was undone"
+    NOT_UNDOABLE = "it is being undone or was undone"
     IRREVERSIBLE = "a step that was done, or may have been done, is irreversible"
     HELD_ALREADY = "it is already on hold"
     NOT_HELD = "it is not on hold"
@@ -179,14 +178,14 @@ def after_reply(
 
     A refusal that its workflow passes over has the step skipped, unless it may have been done. What is
     neither done nor refused stays processing, unlocked, for the supervisor to count. While
-    its task is being undone, a step that had no effect is cancelled. `in_doubt` is what the
+    it is being undone, a step that had no effect is cancelled. `in_doubt` is what the
     reply says of it, if anything.
     """
     doubt = _doubt_after(step, outcome, in_doubt)
     state, unwanted = step.state, undoing and step.direction == Direction.DO
     if outcome == Outcome.DONE:
         state = StepState.PROCESSED
-    elif outcome == Outcome.LATER:  # while its task is being undone, its undo is sent instead
+    elif outcome == Outcome.LATER:  # while it is being undone, its undo is sent instead
         state = StepState.CANCELLED if unwanted else StepState.AWAITING
     elif _is_passed(step, outcome, code, doubt=doubt, undoing=undoing):
         state = StepState.SKIPPED
@@ -249,7 +248,7 @@ def task_state(current: str, steps: Iterable[StepView | StepPlan], *, undoing: b
         return TaskState.ERROR
     if undoing:
         return TaskState.UNDONE if states <= set(ENDED_STEP_STATES) else TaskState.UNDOING
-    if states <= set(SATISFIED_STEP_STATES):
+    if states <= set(ENDED_STEP_STATES):  # cancelled ones were undone with a part
         return TaskState.PROCESSED
     if current == TaskState.PENDING and states <= {StepState.WAITING, StepState.PENDING}:
         return TaskState.PENDING

@@ -62,30 +62,33 @@ def release(
 ) -> Follows:
     """Return what follows for the waiting steps of a task.
 
-    A step starts, or is skipped, once all that it comes after has ended. While the task is being undone
-    an undo step starts once its own step and all that come after it are settled, and those of them that
-    can be are undone. Of other steps only one that is in doubt does (its effect showed after a restore),
-    to be settled. `times` says of steps that have a time whether it has come; what may
-    have been done has had it.
+    A step starts, or is skipped, once all that it comes after has ended. An undo step starts once its own
+    step and all that come after it are settled, and those of them that can be are undone. While the whole
+    task is being undone, other steps start only if they are in doubt (their effect showed after a restore),
+    to be settled. `times` says of steps that have a time whether it has come; what may have been done has
+    had it.
     """
     does = {step.name: step for step in steps if step.direction == Direction.DO}
     follows = Follows()
     known = _Known(steps)
-    if undoing:
+    if len(does) < len(steps):
         waiting, ended = _to_undo(steps, does, follows)
-        for step in filter(_waits_to_be_settled, does.values()):
-            if all(does[name].state in ENDED_STEP_STATES for name in step.after):
+        for step in [step for step in waiting.values() if ended.issuperset(step.after)]:
+            if needs_person(does[step.name], step.request):
+                follows.broken.append(Unbuildable(id=step.id, reason=BY_HAND, code="done_by_hand"))
+            else:
                 _start(step, data, known, follows, times)
-    else:
-        waiting = {name: step for name, step in does.items() if step.state == StepState.WAITING}
-        ended = {name for name, step in does.items() if step.state in ENDED_STEP_STATES}
+    waiting = {
+        name: step
+        for name, step in does.items()
+        if step.state == StepState.WAITING and (step.in_doubt or not undoing)
+    }
+    ended = {name for name, step in does.items() if step.state in ENDED_STEP_STATES}
     while due := [step for step in waiting.values() if ended.issuperset(step.after)]:
         before = len(ended)
         for step in due:
             del waiting[step.name]
-            if undoing and needs_person(does[step.name], step.request):
-                follows.broken.append(Unbuildable(id=step.id, reason=BY_HAND, code="done_by_hand"))
-            elif not _start(step, data, known, follows, times):
+            if not _start(step, data, known, follows, times):
                 ended.add(step.name)
         if len(ended) == before:
             break  # none was skipped, so none has come within reach
@@ -159,11 +162,6 @@ class _Known:
     def results(self) -> dict[str, Any]:
         """Results of steps that are done, codes of those that were passed over, and keys of all."""
         return _known(self._steps)
-
-
-def _waits_to_be_settled(step: StepView) -> bool:
-    """Return whether a step that was not sent here may have been done all the same."""
-    return step.state == StepState.WAITING and step.in_doubt
 
 
 def _unsettled(does: Mapping[str, StepView]) -> set[str]:

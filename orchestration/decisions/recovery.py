@@ -52,7 +52,7 @@ class Failure:
     outcome: str = Outcome.UNKNOWN
     code: str = ""
     direction: str = Direction.DO
-    undoing: bool = False  # its task is being undone
+    undoing: bool = False  # it is being undone, or undoes another
     in_doubt: bool = True  # this or an earlier attempt under the key may have had its effect
     excused: bool = False  # the service was in trouble, or asked that this be put off
     put_off: float = 0.0  # seconds for which it asked that
@@ -92,7 +92,7 @@ class Undo:
 
 @dataclass(frozen=True, kw_only=True)
 class Cancel:
-    """Let the step be: its task is being undone, and nothing was done."""
+    """Let the step be: it is being undone, and nothing was done."""
 
 
 Decision = Retry | GiveUp | Undo | Cancel

@@ -164,6 +164,7 @@ class StatusKind(models.TextChoices):
     RESUMED = "resumed", "Resumed after a failure"
     UNDOING = "undoing", "Being undone"
     UNDONE = "undone", "Undone: no effect is left"
+    UNDOING_PART = "undoing_part", "Some of its steps are being undone"
     REFUSED = "refused", "A request about it was refused"
     REMINDER = "reminder", "A result is awaited still"
     AMENDED = "amended", "The input was changed"

@@ -42,6 +42,7 @@ class RequestedAct(models.TextChoices):
     """What can be asked for."""
 
     UNDO = "undo", "Undo the task"
+    UNDO_PART = "undo_part", "Undo some steps, and all that come after them"
     RESUBMIT = "resubmit", "Retry a failed step"
     COMPLETE = "complete", "Report the result of a step that awaits it"
     AMEND = "amend", "Change the input for steps to come"

@@ -54,7 +54,7 @@ def recover(
     excused = _excused(failed, losses)
 
     def judge(step: Failed, failure: Failure) -> Decision:
-        failure = replace(failure, undoing=step.change.undoing)
+        failure = replace(failure, undoing=step.change.undoes(step.view))
         return decide(known[step.key], failure, chance())
 
     decided = [(step, judge(step, failure)) for step, failure in excused]

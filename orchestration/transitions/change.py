@@ -15,7 +15,7 @@ from ..incidents.tallies import StepFailure
 from ..models import Event
 from ..models.history import EventKind
 from ..models.inbox import StatusKind
-from ..states import Outcome, StepState, TaskState
+from ..states import Direction, Outcome, StepState, TaskState
 from . import moves
 from .new_steps import NewStep
 from .step_update import Move, StepUpdate
@@ -99,6 +99,13 @@ class Change:
     alarms: list[AlertReport] = field(default_factory=list)
     recovered: list[str] = field(default_factory=list)  # fingerprints of alerts to close
     events: list[Event] = field(default_factory=list)
+
+    def undoes(self, step: StepView) -> bool:
+        """Return whether a step is being undone, or undoes one: with its whole task, or with a part of it."""
+        return self.undoing or any(
+            other.direction == Direction.UNDO and other.name == step.name
+            for other in self.steps.values()
+        )
 
     def move(
         self,

@@ -141,7 +141,7 @@ def _as_failed(step: Step, change: Change) -> Failed:
             outcome=view.outcome,
             code="expired" if silent else step.error_code,
             direction=step.direction,
-            undoing=change.undoing,
+            undoing=change.undoes(view),
             in_doubt=view.in_doubt,
             put_off=0.0 if silent else step.retry_after or 0.0,
         ),

@@ -27,7 +27,7 @@ from .change import Change
 from .following import insert_new_steps
 from .new_steps import NewStep
 
-UNDONE_BY_ITSELF = "The task is being undone or was undone: the undo of this step is sent as well."
+UNDONE_BY_ITSELF = "It is being undone or was undone: the undo of this step is sent as well."
 FOR_A_PERSON = (
     "This effect is not undone automatically. Check with the service what was done with this key, "
     "settle it by hand, then close this alert."
@@ -64,9 +64,8 @@ def detect_late_effects(
             continue  # that was known, and settled, before the key changed
         insert_new_steps([change])  # of an undo that has just begun
         late = late_effect(
-            step, change.steps.values(), change.data,
-            result=result, generation=generation, undoing=change.undoing,
-        )  # fmt: skip
+            step, change.steps.values(), change.data, result=result, generation=generation
+        )
         if late is not None:
             if late.request is not None:
                 _undo(change, late, late.request)

@@ -108,7 +108,7 @@ def _end(late: Sequence[tuple[Change, Wait]], *, by: str) -> None:
         step = change.steps[wait.step_id]
         follows = step.flow.late if step.flow else OnRejection.ERROR.value
         accepted = step.agent != LOCAL
-        if follows == PASS and (accepted or change.undoing):
+        if follows == PASS and (accepted or change.undoes(step)):
             follows = OnRejection.ERROR.value
         after = step.altered(error_code=LATE, in_doubt=accepted)
         change.move(

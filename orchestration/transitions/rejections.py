@@ -46,7 +46,7 @@ def reject(rejected: Sequence[Rejection], *, by: str) -> None:
     follows = {
         rejection.step.id: rejection.declared or known[keys[rejection.step.id]].on_rejection
         for rejection in rejected
-        if not rejection.change.undoing
+        if not rejection.change.undoes(rejection.step)
     }
     to_undo = {step for step, what in follows.items() if what == OnRejection.UNDO}
     held_steps = held(to_undo)

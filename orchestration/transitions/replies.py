@@ -162,7 +162,7 @@ def _accept(reply: Reply, change: Change, step: StepView) -> StepView:
     """
     after = after_reply(
         step, reply.outcome, reply.result,
-        undoing=change.undoing, in_doubt=reply.in_doubt, code=reply.code[:100],
+        undoing=change.undoes(step), in_doubt=reply.in_doubt, code=reply.code[:100],
     )  # fmt: skip
     not_the_service = reply.health == Health.NOTHING and reply.code != INSTANCE_SICK
     if not_the_service and after.state == StepState.PROCESSING:

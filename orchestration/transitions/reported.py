@@ -43,7 +43,7 @@ def report(reports: Sequence[tuple[UUID, str, Report]]) -> list[Refusal | None]:
         if refusal is None and change and step:
             if step.state == StepState.AWAITING:
                 ended.append((change, step, how))
-            elif step.state in TO_COME and not change.undoing:
+            elif step.state in TO_COME and not change.undoes(step):
                 early.append((step, how))
         refusals.append(refusal)
     waits.keep(early)
@@ -74,7 +74,7 @@ def _why_not(
     if step.state == StepState.AWAITING:
         of_another = how.of and how.of != accepted_as.get(step.id)
         return Refusal.OTHER_ATTEMPT if of_another else None
-    if step.state in TO_COME and not change.undoing:
+    if step.state in TO_COME and not change.undoes(step):
         return None
     done_so = how.outcome == Outcome.DONE and how.result == step.result
     return None if done_so else Refusal.REPORTED
@@ -113,7 +113,7 @@ def apply(reported: Iterable[tuple[Change, StepView, Report]]) -> None:
     for change, step, report in reported:
         after = after_reply(
             step, report.outcome, report.result,
-            undoing=change.undoing, in_doubt=False, code=report.code[:100],
+            undoing=change.undoes(step), in_doubt=False, code=report.code[:100],
         )  # fmt: skip
         done = after.state == StepState.PROCESSED
         change.move(

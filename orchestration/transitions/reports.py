@@ -53,10 +53,14 @@ def retried(steps: "Sequence[tuple[Change, StepView]]", events: Sequence[Event])
     _after_commit(partial(_log, logging.INFO, "%s is retried: %s"), about)
 
 
-def undoing(change: "Change") -> None:
-    """Say in the log that a task's undo begins. Its reason may hold what a partner or a person wrote."""
+def undoing(change: "Change", part: Collection[str] | None) -> None:
+    """Say in the log that the undo of a task, or of a part, begins.
+
+    Its reason may hold what a partner or a person wrote.
+    """
     about = about_reference(change.workflow, change.reference)
-    transaction.on_commit(lambda: logger.info("%s is undone", change.workflow, extra=about))
+    what = "%s is undone" if part is None else "a part of %s is undone"
+    transaction.on_commit(lambda: logger.info(what, change.workflow, extra=about))
 
 
 def finished(changes: "Collection[Change]") -> None:

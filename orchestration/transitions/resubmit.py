@@ -77,7 +77,7 @@ def resubmit(  # noqa: PLR0913 - which, who and why, and what changes
     if isinstance(locked, Refusal):
         return locked
     change, step = locked
-    if nothing_done and change.undoing and step.direction == Direction.DO:
+    if nothing_done and step.direction == Direction.DO and change.undoes(step):
         change.cancel(step)
         change.note(step, EventKind.SETTLED, by=actor, reason=reason, operation=operation)
         finish([change], by=actor)
@@ -205,8 +205,8 @@ def _until(change: Change, step: StepView) -> Until:
 
 
 def _settles(again: PlannedRetry) -> bool:
-    """Return whether a step runs only to learn whether it was done: its task is being undone."""
-    undoing = again.change.undoing and again.step.direction == Direction.DO
+    """Return whether a step runs only to learn whether it was done: it is being undone."""
+    undoing = again.step.direction == Direction.DO and again.change.undoes(again.step)
     return undoing and again.step.in_doubt and not again.new_key
 
 

@@ -44,7 +44,7 @@ def _make_pending(step: Failed, again: Retry) -> None:
         message=step.message,
         in_doubt=failed.in_doubt,
         new_key=again.new_key,
-        probing_outcome=step.change.undoing and step.failure.direction == Direction.DO,
+        probing_outcome=step.change.undoes(step.view) and step.failure.direction == Direction.DO,
         isolated=again.isolated,
         incident=None,
         own_trouble=failed.own_trouble,

@@ -28,6 +28,9 @@ UPDATE orchestration_task t SET
     state = s.state,
     undo_at = CASE s.state WHEN 'undoing' THEN coalesce(t.undo_at, clock_timestamp()) ELSE t.undo_at END,
     ended_at = CASE WHEN s.final THEN clock_timestamp() END,
+    -- processed again once a part is undone: it gets the time that it was given at first
+    complete_by = CASE t.state WHEN 'processed' THEN clock_timestamp() + (t.complete_by - t.created_at)
+        ELSE t.complete_by END,
     overdue = t.overdue AND NOT s.final AND t.state <> 'error'  -- after an error it is reported again
 FROM unnest(%(ids)s::uuid[], %(before)s::text[], %(states)s::text[], %(final)s::bool[])
     AS s (id, before, state, final)

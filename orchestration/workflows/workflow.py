@@ -38,8 +38,9 @@ class Submitted:
 
 @dataclass(frozen=True, kw_only=True)
 class Accepted:
-    """A request about a task, as it is carried out: `what` is "undo", "resubmit", "complete" or "amend".
+    """A request about a task, as it is carried out: `what` is one of these.
 
+    "undo", "undo_part", "resubmit", "complete" or "amend".
     `data` has the fields of the input that it changes, with their new values.
 
     >>> from uuid import uuid4

@@ -45,6 +45,7 @@ class StatusMessage(Schema):
     number: int
     kind: Literal[
         "received", "step", "action_needed", "failed", "resumed", "completed", "undoing", "undone",
+        "undoing_part",
         "refused", "reminder", "amended", "set_aside", "closed",
     ]  # fmt: skip
     at: datetime

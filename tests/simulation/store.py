@@ -325,7 +325,7 @@ class Store:
         if shown is None and generation < view.generation and attempt in row.doubtful:
             return  # that was known, and settled, before the key changed
         late = compensation.late_effect(
-            view, task.views(), task.data, result=shown, generation=generation, undoing=task.undoing
+            view, task.views(), task.data, result=shown, generation=generation
         )
         if late is None:
             return

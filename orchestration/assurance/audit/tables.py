@@ -21,7 +21,7 @@ CREATE TEMPORARY TABLE audit_task (
     id uuid, workflow text, reference text, state text, undoing boolean, reply_to text,
     statuses int, owner_application text, owner_statuses int, ended_at timestamptz, order_id uuid,
     unsent int, quiet boolean,
-    steps int, failed boolean, done boolean, ended boolean, fresh boolean, moving boolean
+    steps int, failed boolean, ended boolean, fresh boolean, moving boolean
 );
 CREATE TEMPORARY TABLE audit_step AS
 SELECT s.id, s.task_id AS task, t.reference, t.workflow, t.state AS task_state, s.name,
@@ -123,14 +123,13 @@ SELECT t.id, t.workflow, t.reference, t.state, t.undo_at IS NOT NULL, t.reply_to
     coalesce(m.unsent, 0),
     NOT coalesce(s.at_work, false)
         AND greatest(t.created_at, t.ended_at, t.undo_at, s.changed_at) < %(cut)s,
-    coalesce(s.steps, 0), s.failed, s.done, s.ended, s.fresh, s.moving
+    coalesce(s.steps, 0), s.failed, s.ended, s.fresh, s.moving
 FROM audit_slice c JOIN orchestration_task t ON t.id = c.id
 LEFT JOIN (
     SELECT task, count(*) AS steps,
         max(greatest(dispatched_at, ended_at, pending_since)) AS changed_at,
         bool_or(locked_by IS NOT NULL) AS at_work,
         bool_or(state = 'error') AS failed,
-        bool_and(state IN ('processed', 'skipped')) AS done,
         bool_and(state IN ('processed', 'skipped', 'cancelled')) AS ended,
         bool_and(state IN ('waiting', 'pending')) AS fresh,
         bool_or(state IN ('pending', 'processing', 'awaiting')

@@ -28,6 +28,8 @@ COMPENSATION = (
         FROM audit_step s
         WHERE direction = 'undo' AND EXISTS (
             SELECT 1 FROM audit_task t WHERE t.id = s.task AND NOT t.undoing)
+          AND NOT EXISTS (SELECT FROM audit_event e
+              WHERE e.task_id = s.task AND e.kind = 'undo')  -- of a part
         GROUP BY task, reference
         """,
     ),

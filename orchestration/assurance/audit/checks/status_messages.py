@@ -35,6 +35,9 @@ STATUS_MESSAGES = (
                 ELSE ARRAY[m.progress->>'state', replace(m.progress->>'state', 'pending', 'processing')]
                 END
             WHEN 'refused' THEN ARRAY[t.state]
+            WHEN 'reminder' THEN ARRAY['processing', 'undoing', 'error']
+            WHEN 'amended' THEN ARRAY['pending', 'processing', 'error']
+            WHEN 'undoing_part' THEN ARRAY['pending', 'processing', 'error']
             WHEN 'undoing' THEN ARRAY['undoing']
             WHEN 'undone' THEN ARRAY['undone']
             ELSE ARRAY[]::text[] END)

@@ -8,7 +8,7 @@ SHOULD_BE = """CASE
     WHEN t.failed THEN 'error'
     WHEN t.undoing AND t.ended THEN 'undone'
     WHEN t.undoing THEN 'undoing'
-    WHEN t.done THEN 'processed'
+    WHEN t.ended THEN 'processed'
     WHEN t.state = 'pending' AND t.fresh THEN 'pending'
     ELSE 'processing' END"""
 
