@@ -6,7 +6,14 @@ from typing import TypeVar
 
 Item = TypeVar("Item")
 # Of runs: the weight of each. One without a weight is drawn by no seed: `--kind` names it.
-KINDS = {"usual": 4.0, "posted again": 1.0, "mended late": 3.0, "amended": 0.0, "children": 0.0}
+KINDS = {
+    "usual": 4.0,
+    "posted again": 1.0,
+    "mended late": 3.0,
+    "amended": 0.0,
+    "children": 0.0,
+    "undone in part": 0.0,
+}
 
 
 class Choices:

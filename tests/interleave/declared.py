@@ -156,6 +156,7 @@ WITH_CHILDREN = (
         steps=[step("a", "alpha"), boxes(refused={"child_undone": "undo"}), after_boxes()],
     ),
 )
+OF_KIND = {"children": WITH_CHILDREN, "undone in part": (*WORKFLOWS, *WITH_CHILDREN)}
 CHILD = Workflow(
     name="box", steps=[step("wrap", "beta"), step("tape", "gamma", "wrap")], result=result("tape")
 )

@@ -11,7 +11,7 @@ from orchestration.decisions import input_change, progress
 from orchestration.decisions.progress import StepView
 from orchestration.models import UndoRequest
 from orchestration.states import StepState
-from orchestration.transitions import requested_undos, resubmit
+from orchestration.transitions import requested_undos, resubmit, undo
 
 
 def _of_any_attempt(step: StepView, request: UndoRequest) -> bool:
@@ -36,6 +36,10 @@ def _has_used_nothing(*_: object) -> bool:
     return False
 
 
+def _these_alone(_: Collection[StepView], names: Collection[str]) -> set[str]:
+    return set(names)
+
+
 _earlier = repeated_postings.earlier
 _is_passed = progress._is_passed
 GUARDS: dict[str, Sequence[tuple[Any, str, Any]]] = {
@@ -44,6 +48,7 @@ GUARDS: dict[str, Sequence[tuple[Any, str, Any]]] = {
     "attempt": [(requested_undos, "_is_valid", _of_any_attempt), (resubmit, "take_back", _keep)],
     "pass": [(progress, "_is_passed", _in_doubt_or_not)],
     "used": [(input_change, "_has_used", _has_used_nothing)],
+    "part": [(undo, "part_of", _these_alone)],
     "removed": [(repeated_postings, "earlier", _of_present_tasks)],
 }
 

@@ -98,6 +98,18 @@ def ask_undo(workflow: str, reference: str, number: int) -> None:
     )
 
 
+def ask_undo_part(workflow: str, reference: str, number: int) -> None:
+    """Ask for the undo of a step, and of what comes after it, as an application does."""
+    steps = Step.objects.filter(
+        task__workflow=workflow, task__reference=reference, direction=Direction.DO
+    )
+    if names := list(steps.order_by("id").values_list("name", flat=True)):
+        api.request_undo(
+            workflow, reference, actor="customer", reason="not that", id=uuid5(IDS, str(number)),
+            steps=[names[number % len(names)]],
+        )  # fmt: skip
+
+
 def ask_resubmit(workflow: str, reference: str, number: int) -> None:
     """Ask for the step in error to be tried again, as an application does."""
     step = in_error().filter(task__workflow=workflow, task__reference=reference).first()

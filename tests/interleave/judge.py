@@ -21,9 +21,11 @@ from .services import LEDGER
 
 LOADS = (tables.SLICE, tables.STEPS, tables.ATTEMPTS, tables.EVENTS, tables.TASKS, tables.EFFECTS)
 STEPS = """
-SELECT t.id::text, t.reference, t.workflow, t.state, s.name, s.direction, s.process_state, s.agent,
-    s.generation, s.done_by
+SELECT t.id::text, t.reference, s.name, s.direction, s.process_state, s.agent, s.generation, s.done_by,
+    CASE WHEN t.state = 'undone' THEN 'stands on an undone task'
+        WHEN u.process_state = 'processed' THEN 'stands, and was undone alone' END
 FROM orchestration_task t JOIN orchestration_step s ON s.task_id = t.id
+LEFT JOIN orchestration_step u ON u.task_id = t.id AND u.name = s.name AND u.direction = 'undo'
 """
 REQUESTS = """
 SELECT s.id, s.attempt, s.request::text, t.data ->> 'name', t.reference
@@ -97,14 +99,14 @@ def _ledger() -> Iterator[str]:
 
 def _steps(by_step: dict[tuple[str, str, str], set[str]]) -> Iterator[str]:
     """Compare each step with the keys under which the services did it."""
-    for task, reference, _, state, name, direction, step_state, agent, generation, by in sql.run(
+    for task, reference, name, direction, step_state, agent, generation, by, undone in sql.run(
         STEPS, {}
     ):
         keys = by_step.get((task, name, direction), set())
-        if direction == "do" and state == "undone":
+        if direction == "do" and undone:
             standing = [key for key in keys if key not in LEDGER.taken_back]
             if standing:
-                yield f"stands on an undone task: {name} of {reference}"
+                yield f"{undone}: {name} of {reference}"
         if step_state == "skipped" and keys:
             yield f"skipped, and it was done: {name} ({direction}) of {reference}"
         if step_state == "processed" and agent and not keys and not by:

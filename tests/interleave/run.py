@@ -52,7 +52,10 @@ class Run:
         stage.begin(choices, self.trace)
         self.wrong: list[str] = []
         self.kind = kind or choices.of(KINDS)
-        late, usual = self.kind == "mended late", self.kind in {"usual", "children"}
+        late, usual = (
+            self.kind == "mended late",
+            self.kind in {"usual", "children", "undone in part"},
+        )
         self.calm = usual and choices.chance(0.25)
         stage.preempt = (0.02, 0.1, 0.3)[choices.below(3)]
         self.go_on = 3.0 if usual else (1.0, 3.0)[choices.below(2)]
@@ -66,7 +69,7 @@ class Run:
         self.workers = services.Workers(choices, self.calm, {"rejected": 60.0} if late else {})
         self.memories = {name: jobs.memory() for name in NAMES if name.startswith("supervisor")}
         self.asked = 0
-        declares = declared.WITH_CHILDREN if self.kind == "children" else declared.WORKFLOWS
+        declares = declared.OF_KIND.get(self.kind, declared.WORKFLOWS)
         workflows = [workflow.name for workflow in declares]
         self.tasks = [
             (choices.pick(workflows), f"{seed}-{number}") for number in range(1 + choices.below(3))
@@ -184,7 +187,10 @@ class Run:
             ("operator", "release", 0.2, jobs.release),
             ("operator", f"prioritize {reference}", 0.2, lambda: jobs.prioritize(reference, number % 3)),
         ]  # fmt: skip
-        if self.kind == "children":
+        if self.kind == "undone in part":
+            ask = partial(jobs.ask_undo_part, *about, number)
+            possible.append((who, f"ask to undo a part of {reference}", 2.0, ask))
+        if self.kind in {"children", "undone in part"}:
             possible.append(("operator", "undo a child", 0.3, partial(jobs.undo_child, number)))
         return possible
 

@@ -11,7 +11,9 @@ from .declared import data_of
 from .services import LEDGER
 
 STEPS = """
-SELECT t.id::text, t.reference, t.workflow, s.name, s.process_state, s.attempt, s.done_by
+SELECT t.id::text, t.reference, t.workflow, s.name, s.process_state, s.attempt, s.done_by,
+    EXISTS (SELECT FROM orchestration_event e
+        WHERE e.task_id = t.id AND e.kind = 'undo' AND e.detail->'steps' ? s.name)
 FROM orchestration_task t JOIN orchestration_step s ON s.task_id = t.id
 WHERE t.state = 'processed' AND s.direction = 'do' ORDER BY t.id, s.id
 """
@@ -28,15 +30,15 @@ class Ends:
 
 def problems() -> Iterator[str]:
     """Yield the steps that are skipped and should not be, and the reverse."""
-    tasks: dict[tuple[str, str, str], dict[str, tuple[str, int, str]]] = {}
+    tasks: dict[tuple[str, str, str], dict[str, tuple[str, int, str, bool]]] = {}
     for task, reference, workflow, name, *how in sql.run(STEPS, {}):
-        tasks.setdefault((task, reference, workflow), {})[name] = (how[0], how[1], how[2])
+        tasks.setdefault((task, reference, workflow), {})[name] = (how[0], how[1], how[2], how[3])
     for (task, reference, workflow), rows in tasks.items():
-        ends = _ends(task, reference, {name for name, (*_, by) in rows.items() if by})
+        ends = _ends(task, reference, {name for name, (_, _, by, _) in rows.items() if by})
         for step in registry.workflows[workflow].steps:
-            if step.workflow:
-                continue  # done by its children
-            state, attempt, _ = rows[step.name]
+            state, attempt, _, undone = rows[step.name]
+            if step.workflow or undone:
+                continue  # done by its children, or undone alone
             needed = _holds(step.when, ends)
             passed = step.refused.get(ends.refused.get(step.name, ""), step.refused.get("*"))
             if not needed:

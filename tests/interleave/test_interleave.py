@@ -52,6 +52,16 @@ def test_no_interleaving_of_children_goes_wrong():
     assert code == 0
 
 
+def test_no_undo_of_a_part_goes_wrong():
+    part = "--kind", "undone in part", "--seeds"
+    output, code = interleave(*part, "30")
+    assert output.startswith("30 seeds, 0 went wrong"), output
+    assert code == 0
+    output, code = interleave(*part, "10", "--without", "part")
+    assert "was sent out before" in output
+    assert code == 1
+
+
 @pytest.mark.parametrize(("guard", "seed", "problem"), WITHOUT)
 def test_run_without_a_guard_goes_wrong(guard, seed, problem):
     output, code = interleave("--without", guard, "--seed", str(seed))
