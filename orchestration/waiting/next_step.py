@@ -239,6 +239,8 @@ def _ended(state: str, steps: Collection[Step]) -> str:
     if state == TaskState.PROCESSED:
         skipped = sum(step.process_state == StepState.SKIPPED for step in steps)
         rest = f"; {skipped} {'was' if skipped == 1 else 'were'} not needed" if skipped else ""
+        undone = sum(step.direction == Direction.UNDO for step in steps)
+        rest += f"; {undone} {'was' if undone == 1 else 'were'} undone" if undone else ""
         return f"all steps are done{rest}"
     if not (standing := _standing_names(steps)):
         return "all known effects were undone"
