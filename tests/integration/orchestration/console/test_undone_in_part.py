@@ -17,7 +17,13 @@ pytestmark = pytest.mark.django_db
 
 def test_page_shows_what_was_undone_and_why(monkeypatch, run):
     steps = [
-        Step(name=name, agent="greeter", action="greet", undo="take_back", undo_request={"key": key(name)})
+        Step(
+            name=name,
+            agent="greeter",
+            action="greet",
+            undo="take_back",
+            undo_request={"key": key(name)},
+        )
         for name in ("hotel", "car")
     ]
     monkeypatch.setitem(registry.workflows, "trip", Workflow(name="trip", steps=steps))
