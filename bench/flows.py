@@ -1,8 +1,9 @@
-"""`python -m bench.flows`: orders that wait for a bank, on this engine and on DBOS.
+"""`python -m bench.flows`: orders that wait for a bank, or have parcels, on this engine and on DBOS.
 
-A task is a call, a wait for what the bank says of it, and another call. The bank reports right after the
-order, so some reports come before they are awaited. The last line is for scripts: `flows bank=…`, this
-engine's tasks/s divided by those of DBOS.
+Of `bank`, a task is a call, a wait for what the bank says of it, and another call. The bank reports right
+after the order, so some reports come before they are awaited. Of `parcels`, it has three children of a call
+each, and a call after these. The last line is for scripts: `flows bank=… parcels=…`, this engine's tasks/s
+divided by those of DBOS.
 """
 
 import argparse
@@ -19,7 +20,7 @@ from bench.systems import DBOS, ENGINE, PREPARE, System, dbos_queue, engine
 from bench.testbed import Testbed, testbed
 from sasweb.stack import folders
 
-FLOWS = {"bank": 2}  # and the calls of a task
+FLOWS = {"bank": 2, "parcels": 4}  # and the calls of a task
 HEAD = ["tasks/s", "CPU per task, ms", "one at a time, p50 ms", "p95 ms"]
 
 

@@ -1,9 +1,10 @@
-"""Loads this engine: `python -m bench.engine.client`; with `bank`, by tasks that wait for a bank."""
+"""Loads this engine: `python -m bench.engine.client`; with `bank` or `parcels`, by those flows."""
 
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import cycle
+from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
 import django
@@ -41,6 +42,8 @@ SURELY = 1.0  # seconds
 class Engine:
     """Posts tasks by the API, and reads their states."""
 
+    data: Mapping[str, Any] = {}
+
     def __init__(self) -> None:
         self.looked_at = -SURELY
         self.workflows = cycle(WORKFLOWS)
@@ -49,7 +52,9 @@ class Engine:
         """Post all tasks in one statement."""
         api.submit_many(
             [
-                api.Posting(workflow=workflow, reference=reference, data={"order": reference})
+                api.Posting(
+                    workflow=workflow, reference=reference, data={"order": reference, **self.data}
+                )
                 for workflow, reference in zip(self.workflows, references, strict=False)
             ]
         )
@@ -70,7 +75,9 @@ class Engine:
             cursor.execute(UNFINISHED)
             if cursor.fetchone() != (False,):
                 return False
-        tasks = Task.objects.filter(reference__startswith=f"{run}-", state=TaskState.PROCESSED)
+        tasks = Task.objects.filter(
+            reference__startswith=f"{run}-", parent=None, state=TaskState.PROCESSED
+        )
         if (done := tasks.count()) != count:
             raise RuntimeError(f"{done} of {count} tasks of {run} were processed")
         return True
@@ -89,5 +96,17 @@ class Bank(Engine):
                 api.complete("bank", reference, "pay", result={}, actor="bank", id=event)
 
 
+class Parcels(Engine):
+    """Posts orders of three parcels, each of which is a child."""
+
+    data = {"warehouses": [1, 2, 3]}
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.workflows = cycle(["parcels"])
+
+
+FLOWS = {"bank": Bank, "parcels": Parcels}
+
 if __name__ == "__main__":
-    serve(Client(Bank() if "bank" in sys.argv else Engine()))
+    serve(Client(FLOWS.get(sys.argv[-1], Engine)()))

@@ -1,9 +1,10 @@
+from dataclasses import replace
 from typing import Any
 from urllib.parse import quote
 
 from django.conf import settings
 
-from orchestration.api import Call, HttpAgent, Later, Step, Workflow, action, field, register
+from orchestration.api import Call, HttpAgent, Later, Step, Workflow, action, field, item, register
 
 AN_HOUR = 3600.0
 
@@ -66,3 +67,14 @@ CAPTURE = Step(
 )  # fmt: skip
 register(Workflow(name="confirmed", steps=[PAY]))
 register(Workflow(name="bank", steps=[PAY, CAPTURE]))
+
+SEND = Step(
+    name="send", agent=settings.CALLERS[0], action="call",
+    request={"order": field("order"), "warehouse": field("warehouse")}, undo=None,
+)  # fmt: skip
+PARCELS = Step(
+    name="parcels", workflow="parcel", each=field("warehouses"),
+    request={"order": field("order"), "warehouse": item()},
+)  # fmt: skip
+register(Workflow(name="parcel", steps=[SEND]))
+register(Workflow(name="parcels", steps=[PARCELS, replace(CAPTURE, after=["parcels"])]))

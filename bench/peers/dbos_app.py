@@ -51,6 +51,21 @@ async def wait_for_bank(order: str) -> None:
     await call(order, 2)
 
 
+@DBOS.workflow(name="parcel")  # type: ignore[untyped-decorator]
+async def parcel(order: str, warehouse: int) -> str:
+    """Send one parcel, as a child."""
+    return str(await call(order, warehouse))
+
+
+@DBOS.workflow(name="parcels")  # type: ignore[untyped-decorator]
+async def parcels(order: str) -> None:
+    """Send three parcels side by side, wait for all, and make another call."""
+    children = [await DBOS.start_workflow_async(parcel, order, number) for number in (1, 2, 3)]
+    for child in children:
+        await child.get_result()
+    await call(order, 4)
+
+
 def config() -> DBOSConfig:
     """Return the configuration; bench/README.md gives the reasons."""
     return {

@@ -1,4 +1,4 @@
-"""Loads DBOS by its queue: `python -m bench.peers.dbos_queue`; with `bank`, by what waits for a bank."""
+"""Loads DBOS by its queue: `python -m bench.peers.dbos_queue`; with `bank` or `parcels`, by those flows."""
 
 import os
 import sys
@@ -58,8 +58,8 @@ class Queue:
             return False
         row = self.rows.execute(
             "SELECT count(*) FROM dbos.workflow_status"
-            " WHERE starts_with(workflow_uuid, %s) AND status = 'SUCCESS'",
-            [f"{run}-"],
+            " WHERE starts_with(workflow_uuid, %s) AND status = 'SUCCESS' AND name = %s",
+            [f"{run}-", self.workflow],
         ).fetchone()
         if row != (count,):
             raise RuntimeError(f"{row} of {count} workflows of {run} succeeded")
@@ -78,5 +78,13 @@ class Bank(Queue):
             self.client.send(reference, {"paid": True}, "bank", idempotency_key=reference)
 
 
+class Parcels(Queue):
+    """Enqueues orders of three parcels, each of which is a child."""
+
+    workflow = "parcels"
+
+
+FLOWS = {"bank": Bank, "parcels": Parcels}
+
 if __name__ == "__main__":
-    serve(Client(Bank() if "bank" in sys.argv else Queue()))
+    serve(Client(FLOWS.get(sys.argv[-1], Queue)()))

@@ -3,7 +3,6 @@
 from uuid import uuid4
 
 import pytest
-
 from django.urls import reverse
 
 from orchestration import registry
