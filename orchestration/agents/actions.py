@@ -20,7 +20,8 @@ class Call:
 
     `key` is the idempotency key, the same in every try (P2). `timeout` is the limit of this call, in
     seconds. `attempt` is the attempt's number, from 1; with `in_doubt` an earlier one under the key may
-    have had its effect. `heard` is what the service answered, as far as the agent has noted it: the last
+    have had its effect. `accepted` is what the service said of a call that it accepted, as it is asked what
+    came of it (`Later`). `heard` is what the service answered, as far as the agent has noted it: the last
     answer is shown with a failure.
 
     >>> call = Call(action="book", key="42:book:1", reference="42", payload={"nights": 2}, timeout=5.0)
@@ -35,6 +36,7 @@ class Call:
     timeout: float
     attempt: int = 1
     in_doubt: bool = False
+    accepted: Mapping[str, Any] = field(default_factory=dict)
     heard: list[Heard] = field(default_factory=list, compare=False, repr=False)
 
 

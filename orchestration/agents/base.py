@@ -82,8 +82,9 @@ class Agent(Receiver):
 
         Returns what the action would have, if it was done, or None if the service knows of no effect. After
         None the action may run under a new key, so None must never be a guess. Raises `Rejected` if
-        the service refused the call, `Transient` or `Unknown` if the answer is not clear. Implement it
-        only if the answer stays right after the service has forgotten the key.
+        the service refused the call, `Transient` or `Unknown` if the answer is not clear, and `Later` while
+        its result is still to come: `call.accepted` is what the last `Later` said. Implement it only if the
+        answer stays right after the service has forgotten the key.
         """
         raise NotImplementedError
 
@@ -219,6 +220,7 @@ class Agent(Receiver):
             timeout=min(request.call_timeout, max(deadline.left(request), 0.001)),
             attempt=request.attempt,
             in_doubt=request.in_doubt,
+            accepted=request.accepted,
         )
 
     async def answer(self, request: Request) -> Reply | None:

@@ -118,8 +118,8 @@ class Request(Message, frozen=True, kw_only=True):
     key for the remote service, the same in every attempt of a `generation`. `mode` is a `Mode`.
     `dispatch` is unique among all dispatches, including those of a timeline that a failover lost.
     `in_doubt`: an earlier attempt under the key may have had an effect. `look` is the number of the look at
-    an accepted request, 0 for an attempt. `passed` is how often a worker
-    that does not know the action has returned it to the inbox.
+    an accepted request, 0 for an attempt, and `accepted` what the service said of that last. `passed` is how
+    often a worker that does not know the action has returned it to the inbox.
     """
 
     step: Id
@@ -138,6 +138,7 @@ class Request(Message, frozen=True, kw_only=True):
     dispatch: Number = 0
     in_doubt: bool = True
     look: Generation = 0
+    accepted: dict[str, Any] = {}
     passed: Count = 0
 
     def check(self) -> None:

@@ -4,6 +4,7 @@ from django.db import models
 from django.db.models import Q
 
 from .fields import DatabaseNow, StoredJSON
+from .hold import holds_agent
 from .step import Step
 from .task import Task
 
@@ -11,10 +12,17 @@ from .task import Task
 REPORTED_EARLY = (
     "EXISTS (SELECT FROM orchestration_wait WHERE report IS NOT NULL AND awaited_at IS NOT NULL)"
 )
-# The agents whose services are to be asked now: one probe of wait_look for each
-AGENTS_TO_ASK = """SELECT p.agent FROM orchestration_policy p WHERE EXISTS (
+# The agents whose services may be asked: none whose breaker is not closed, or that are held
+ASKABLE = f"""orchestration_policy p JOIN orchestration_gate g ON g.agent = p.agent AND g.state = 'closed'
+    AND (g.paused_until IS NULL OR g.paused_until <= (SELECT clock_timestamp()))
+    AND NOT {holds_agent("p.agent")}"""
+# Those of them that are to be asked now, and the seconds until the first is: one probe of wait_look for each
+AGENTS_TO_ASK = f"""SELECT p.agent FROM {ASKABLE} WHERE EXISTS (
     SELECT FROM orchestration_wait w
     WHERE w.agent = p.agent AND w.look_at <= (SELECT clock_timestamp()))"""
+FIRST_LOOK = f"""SELECT extract(epoch FROM min(n.look_at) - (SELECT clock_timestamp()))::float8
+    FROM {ASKABLE} CROSS JOIN LATERAL (SELECT w.look_at FROM orchestration_wait w
+        WHERE w.agent = p.agent AND w.look_at IS NOT NULL ORDER BY w.look_at LIMIT 1) n"""
 
 
 class Wait(models.Model):

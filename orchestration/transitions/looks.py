@@ -10,7 +10,7 @@ from ..database import prepared, sql
 from ..decisions.progress import StepView
 from ..messaging.messages import Mode, Reply, Request
 from ..models import Wait
-from ..models.hold import holds_agent
+from ..models.wait import ASKABLE
 from ..payloads.keys import step_key
 from ..states import Outcome, StepState
 from . import moves, reported
@@ -18,10 +18,10 @@ from .change import Change
 from .waits import Report
 
 # Of each agent at most a tenth of its window is asked at a time (wait_asked), the longest due first
-# (wait_look): looks are many, and no work waits behind them. None is asked whose breaker is not closed.
+# (wait_look): looks are many, and no work waits behind them.
 DUE = f"""
 WITH due AS MATERIALIZED (
-    SELECT w.id FROM orchestration_policy p JOIN orchestration_gate g ON g.agent = p.agent
+    SELECT w.id FROM {ASKABLE}
     CROSS JOIN LATERAL (
         SELECT w.id FROM orchestration_wait w
         WHERE w.agent = p.agent AND w.look_at <= (SELECT clock_timestamp())
@@ -30,9 +30,7 @@ WITH due AS MATERIALIZED (
             SELECT count(*) FROM orchestration_wait o WHERE o.agent = p.agent
                 AND o.asked_at > (SELECT clock_timestamp()) - p.time_allowed * interval '1 second')))
         FOR NO KEY UPDATE SKIP LOCKED) w
-    WHERE p.agent = ANY(%(agents)s::text[]) AND g.state = 'closed'
-        AND (g.paused_until IS NULL OR g.paused_until <= (SELECT clock_timestamp()))
-        AND NOT {holds_agent("p.agent")}
+    WHERE p.agent = ANY(%(agents)s::text[])
 )
 UPDATE orchestration_wait w SET looks = w.looks + 1, asked_at = clock_timestamp(),
     look_at = CASE WHEN NOT w.asked_last AND w.look > 0
@@ -41,11 +39,13 @@ FROM due, orchestration_step s, orchestration_task t, orchestration_policy p
 WHERE w.id = due.id AND s.id = w.step_id AND t.id = w.task_id AND p.agent = w.agent
     AND s.process_state = 'awaiting'
 RETURNING s.id, t.id::text, s.name, s.direction, s.agent, s.action, s.attempt, s.generation,
-    t.reference, s.request::text, w.looks, p.call_timeout, p.tries,
+    t.reference, s.request::text, s.result::text, w.looks, p.call_timeout, p.tries,
     extract(epoch FROM clock_timestamp() + p.time_allowed * interval '1 second')::float8
 """  # noqa: S608 - put together from constants
 ANSWERED = """
-UPDATE orchestration_wait w SET asked_at = NULL, look = coalesce(r.look, w.look)
+UPDATE orchestration_wait w SET asked_at = NULL, look = coalesce(r.look, w.look),
+    look_at = CASE WHEN w.look_at IS NOT NULL THEN least(w.look_at,
+        clock_timestamp() + nullif(coalesce(r.look, w.look), 0) * interval '1 second') END
 FROM unnest(%(steps)s::bigint[], %(looks)s::float8[]) AS r (step, look) WHERE w.step_id = r.step
 """
 
@@ -58,7 +58,7 @@ def look(agents: Collection[str], limit: int) -> dict[str, list[Request]]:
     """
     requests: dict[str, list[Request]] = defaultdict(list)
     for (
-        step, task, name, direction, agent, action, attempt, generation, reference, payload, number,
+        step, task, name, direction, agent, action, attempt, generation, reference, payload, accepted, number,
         call_timeout, tries, complete_by,
     ) in prepared.run(DUE, {"agents": list(agents), "at_most": max(1, limit // len(agents))}):  # fmt: skip
         requests[agent].append(
@@ -78,6 +78,7 @@ def look(agents: Collection[str], limit: int) -> dict[str, list[Request]]:
                 generation=generation,
                 in_doubt=False,
                 look=number,
+                accepted=msgspec.json.decode(accepted) if accepted else {},
             )
         )  # fmt: skip
     return requests

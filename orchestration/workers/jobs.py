@@ -38,22 +38,24 @@ def take_submissions() -> None:
 
 def schedule() -> None:
     """Serve the schedulers' queue: record replies and dispatch the next steps."""
+    asks = False  # whether services are asked again after a pause, also if replies come meanwhile
     for messages in (turns := Turns(queues.SCHEDULER, 0)):
         replies = [message for message in messages if message != queues.LOOK]
         looks = len(replies) < len(messages)
         look_at = scheduler.all_agents() if looks else set()
-        more, ask_in = True, 0.0
+        looks |= asks and not _asked.of(queues.SCHEDULER)
+        more = True
         while more:
             done = scheduler.run_once(instance.name(queues.SCHEDULER), replies, look_at)
-            look_at, again_in, replies = done.more, done.again_in, []
+            look_at, replies = done.more, []
             if looks:
-                pause = _asked.left(queues.SCHEDULER)
-                duties = scheduler_duties.run(ask=not pause)
-                if duties.again_in:
+                duties = scheduler_duties.run(ask=not _asked.of(queues.SCHEDULER))
+                if duties.again_in and not _asked.of(queues.SCHEDULER):
                     _asked.begin(queues.SCHEDULER, duties.again_in)
                 look_at |= duties.more
-                looks, ask_in = False, duties.again_in or pause
-            turns.again_in = min((wait for wait in (again_in, ask_in) if wait), default=None)
+                looks, asks = False, duties.again_in is not None
+            ask_in = max(_asked.left(queues.SCHEDULER), conf.TURN_INTERVAL_S) if asks else None
+            turns.again_in = min((wait for wait in (done.again_in, ask_in) if wait), default=None)
             more = bool(look_at) and turns.may_go_on()
         _alert_about_forged(queues.SCHEDULER)
 

@@ -10,7 +10,7 @@ from ..database import batches, prepared
 from ..messaging import queues
 from ..models.join import JOINS_DUE
 from ..models.undo import UNDO_REQUESTED
-from ..models.wait import AGENTS_TO_ASK, REPORTED_EARLY
+from ..models.wait import AGENTS_TO_ASK, FIRST_LOOK, REPORTED_EARLY
 from ..scheduler import TurnResult
 from ..tracing.subject import about_task
 from ..transitions import joined, looks, reported, requested_undos
@@ -18,16 +18,19 @@ from ..transitions.handled import Handled
 
 logger = logging.getLogger(__name__)
 # One statement for all, as a scheduler looks at each doorbell, and seldom is anything due
-DUE = f"SELECT {UNDO_REQUESTED}, {JOINS_DUE}, {REPORTED_EARLY}, ARRAY({AGENTS_TO_ASK})"
+DUE = f"""
+SELECT {UNDO_REQUESTED}, {JOINS_DUE}, {REPORTED_EARLY}, ARRAY({AGENTS_TO_ASK}), ({FIRST_LOOK})
+"""
 
 
 def run(*, ask: bool = True) -> TurnResult:
     """Do what is due; return the agents whose backlog has grown. What fails is retried with the next look.
 
-    With `ask`, services are asked about a few of the steps that are awaited; `again_in` is set if any were.
+    With `ask`, services are asked about a few of the steps that are awaited. `again_in` is set if more are
+    due, or will be in less than a second: a leader rings for what is due later.
     """
     result = TurnResult()
-    ((undos, joins, early, due_agents),) = prepared.run(DUE, {})
+    ((undos, joins, early, due_agents, first_look),) = prepared.run(DUE, {})
     done = Handled()
     if undos:
         _each(requested_undos.requested_tasks, requested_undos.begin_requested, done,
@@ -41,10 +44,11 @@ def run(*, ask: bool = True) -> TurnResult:
     queues.try_to_ring_all(dict.fromkeys(map(queue_of, done.applications), ()))
     if ask and (agents := registry.agents.keys() & set(due_agents)):
         asked = looks.look(agents, conf.LOOKS_AT_A_TIME)
-        result.again_in = conf.LOOKS_INTERVAL_S if asked else None
         queues.try_to_ring_all(
             {agent: [request.dump() for request in requests] for agent, requests in asked.items()}
         )
+    if first_look is not None and first_look < conf.INBOX_IDLE_S:
+        result.again_in = max(first_look, conf.LOOKS_INTERVAL_S)
     result.more |= done.agents
     return result
 

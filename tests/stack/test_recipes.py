@@ -33,6 +33,7 @@ ENDS = {
     "preordered": {"now": "processed", "soon": "processed"},
     "reserved": {"paid": "processed", "twice": "processed", "unpaid": "undone", "late": "undone"},
     "awaited": {"early": "processed", "doubled": "processed"},
+    "counted": {"pages": "processed"},
 }  # fmt: skip
 NUMBER = sum(len(kinds) for kinds in ENDS.values()) * EACH
 KILLED = ("work-scheduler", "work-confirmed_bank", "work-courier")  # both of each, one by one
@@ -43,7 +44,7 @@ STANDING = """
 SELECT t.id::text || ':' || s.name || ':do:' || s.generation
 FROM orchestration_step s JOIN orchestration_task t ON t.id = s.task_id
 WHERE t.workflow = ANY(%s) AND t.state IN ('processed', 'error') AND s.direction = 'do'
-    AND s.process_state = 'processed' AND s.action <> ''
+    AND s.process_state = 'processed' AND s.undo_action <> ''
 """
 CARRIERS = """
 SELECT t.id::text || ':' || s.name || ':do:' || s.generation

@@ -75,6 +75,9 @@ class Request(BaseHTTPRequestHandler):
     server: Partner
 
     def do_GET(self) -> None:
+        if self.path.startswith("/a/depots"):
+            self.depots(self.path.rpartition("=")[2])
+            return
         key = unquote(self.path.rpartition("/")[2])
         with self.server.lock:
             charge = self.server.charges.get(key)
@@ -85,6 +88,11 @@ class Request(BaseHTTPRequestHandler):
         kind = kind_of(charge["order"])
         paid = kind in {"plain", "lost"} or (kind == "ready" and count > 1)
         self.answer({"id": charge["id"], "status": "paid" if paid else "pending"})
+
+    def depots(self, after: str) -> None:
+        """Answer with a page of two depots; there are nine."""
+        names = [name for name in "abcdefghi" if name > after]
+        self.answer({"depots": names[:2], "next": names[1] if names[2:] else ""})
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
