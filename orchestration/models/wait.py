@@ -19,10 +19,10 @@ ASKABLE = f"""orchestration_policy p JOIN orchestration_gate g ON g.agent = p.ag
 # Those of them that are to be asked now, and the seconds until the first is: one probe of wait_look for each
 AGENTS_TO_ASK = f"""SELECT p.agent FROM {ASKABLE} WHERE EXISTS (
     SELECT FROM orchestration_wait w
-    WHERE w.agent = p.agent AND w.look_at <= (SELECT clock_timestamp()))"""
+    WHERE w.agent = p.agent AND w.look_at <= (SELECT clock_timestamp()))"""  # noqa: S608 - constants of our own
 FIRST_LOOK = f"""SELECT extract(epoch FROM min(n.look_at) - (SELECT clock_timestamp()))::float8
     FROM {ASKABLE} CROSS JOIN LATERAL (SELECT w.look_at FROM orchestration_wait w
-        WHERE w.agent = p.agent AND w.look_at IS NOT NULL ORDER BY w.look_at LIMIT 1) n"""
+        WHERE w.agent = p.agent AND w.look_at IS NOT NULL ORDER BY w.look_at LIMIT 1) n"""  # noqa: S608 - constants of our own
 
 
 class Wait(models.Model):

@@ -102,8 +102,8 @@ class TestProcessed:
         (accepted,) = ACCEPTED
         assert accepted.what == "undo_part"
         assert messages()[-3:] == ["completed", "undoing_part", "completed"]
-        told = StatusMessage.objects.get(kind="undoing_part")
-        assert told.detail == {"steps": ["b"], "request": str(accepted.id)}
+        message = StatusMessage.objects.get(kind="undoing_part")
+        assert message.detail == {"steps": ["b"], "request": str(accepted.id)}
         event = Event.objects.get(kind="undo")
         assert (event.actor, event.detail["steps"]) == ("ann", ["b"])
 
