@@ -97,7 +97,7 @@ class Bank(Engine):
 
 
 class Parcels(Engine):
-    """Posts orders of three parcels, each of which is a child."""
+    """Posts orders of three parcels; each parcel is a child."""
 
     data = {"warehouses": [1, 2, 3]}
 

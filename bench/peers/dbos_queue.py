@@ -79,7 +79,7 @@ class Bank(Queue):
 
 
 class Parcels(Queue):
-    """Enqueues orders of three parcels, each of which is a child."""
+    """Enqueues orders of three parcels; each parcel is a child."""
 
     workflow = "parcels"
 

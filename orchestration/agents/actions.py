@@ -20,8 +20,8 @@ class Call:
 
     `key` is the idempotency key, the same in every try (P2). `timeout` is the limit of this call, in
     seconds. `attempt` is the attempt's number, from 1; with `in_doubt` an earlier one under the key may
-    have had its effect. `accepted` is what the service said of a call that it accepted, as it is asked what
-    came of it (`Later`). `heard` is what the service answered, as far as the agent has noted it: the last
+    have had its effect. `accepted` is the value of the last `Later`, where the service is asked about a
+    call that it accepted. `heard` is what the service answered, as far as the agent has noted it: the last
     answer is shown with a failure.
 
     >>> call = Call(action="book", key="42:book:1", reference="42", payload={"nights": 2}, timeout=5.0)

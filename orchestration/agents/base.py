@@ -81,10 +81,9 @@ class Agent(Receiver):
         """Ask the service for the result of an earlier call by its key, without any effect.
 
         Returns what the action would have, if it was done, or None if the service knows of no effect. After
-        None the action may run under a new key, so None must never be a guess. Raises `Rejected` if
-        the service refused the call, `Transient` or `Unknown` if the answer is not clear, and `Later` while
-        its result is still to come: `call.accepted` is what the last `Later` said. Implement it only if the
-        answer stays right after the service has forgotten the key.
+        None the action may run under a new key, so None must never be a guess. Raises `Rejected` if the service
+        refused the call, `Transient` or `Unknown` if the answer is not clear, and `Later` while it is to come.
+        Implement it only if the answer stays right after the service has forgotten the key.
         """
         raise NotImplementedError
 
@@ -219,9 +218,8 @@ class Agent(Receiver):
             payload=request.payload,
             timeout=min(request.call_timeout, max(deadline.left(request), 0.001)),
             attempt=request.attempt,
-            in_doubt=request.in_doubt,
-            accepted=request.accepted,
-        )
+            in_doubt=request.in_doubt, accepted=request.accepted,
+        )  # fmt: skip
 
     async def answer(self, request: Request) -> Reply | None:
         """Return the reply to a request; None if its complete-by time has passed (P9).

@@ -118,7 +118,7 @@ class Request(Message, frozen=True, kw_only=True):
     key for the remote service, the same in every attempt of a `generation`. `mode` is a `Mode`.
     `dispatch` is unique among all dispatches, including those of a timeline that a failover lost.
     `in_doubt`: an earlier attempt under the key may have had an effect. `look` is the number of the look at
-    an accepted request, 0 for an attempt, and `accepted` what the service said of that last. `passed` is how
+    an accepted request, 0 for an attempt, and `accepted` the service's last answer to that. `passed` is how
     often a worker that does not know the action has returned it to the inbox.
     """
 

@@ -130,7 +130,7 @@ def _begin_whole(change: Change) -> dict[str, Any]:
 
 
 def _begin_part(change: Change, part: Collection[str]) -> dict[str, Any]:
-    """Have a task go on without some steps; return what its history and its application are told."""
+    """Have a task go on without some steps; return what its history and its application get."""
     if change.state == TaskState.PROCESSED:
         change.enter(TaskState.PROCESSING)
     of_part = {"steps": [step.name for step in change.steps.values() if step.name in part]}

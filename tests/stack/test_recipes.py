@@ -33,7 +33,7 @@ ENDS = {
     "preordered": {"now": "processed", "soon": "processed"},
     "reserved": {"paid": "processed", "twice": "processed", "unpaid": "undone", "late": "undone"},
     "awaited": {"early": "processed", "doubled": "processed"},
-    "counted": {"pages": "processed"},
+    "in_parts": {"parts": "processed"},
 }  # fmt: skip
 NUMBER = sum(len(kinds) for kinds in ENDS.values()) * EACH
 KILLED = ("work-scheduler", "work-confirmed_bank", "work-courier")  # both of each, one by one

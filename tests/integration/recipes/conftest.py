@@ -30,10 +30,10 @@ class BankService(ThreadingHTTPServer):
     def url(self):
         return f"http://127.0.0.1:{self.server_port}"
 
-    def depots(self, after):
-        """Return a page of two depots; there are five."""
-        names = [name for name in "abcde" if name > after]
-        return {"depots": names[:2], "next": names[1] if names[2:] else ""}
+    def part(self, after):
+        """Return a part: there are three."""
+        number = int(after or 0) + 1
+        return {"count": 2 * number, "next": str(number) if number < 3 else ""}
 
     def charge(self, key):
         return {"id": self.charges.setdefault(key, f"ch_{len(self.charges)}"), "status": self.ends}
@@ -42,8 +42,8 @@ class BankService(ThreadingHTTPServer):
 class BankRequest(BaseHTTPRequestHandler):
     def do_GET(self):
         self.server.asked += 1
-        if self.path.startswith("/depots"):
-            self._answer(self.server.depots(self.path.rpartition("=")[2]))
+        if self.path.startswith("/parts"):
+            self._answer(self.server.part(self.path.rpartition("=")[2]))
             return
         key = self.path.rpartition("/")[2].replace("%3A", ":")
         known = key in self.server.charges
@@ -106,6 +106,6 @@ def shop(page, request):
 @pytest.fixture
 def real_bank(page, bank, shop):
     """Have the page's own agents call the bank."""
-    for name in ("Bank", "ConfirmedBank", "AskedBank", "Depots"):
+    for name in ("Bank", "ConfirmedBank", "AskedBank", "ImportInParts"):
         shop.real(page[name].name, type(name, (page[name],), {"base_url": bank.url}))
     return bank

@@ -16,6 +16,7 @@ RECIPES = {section.partition("\n")[0]: section for section in SECTIONS}
 MOST = {
     "A payment that the customer confirms, with a webhook": 13,
     "A service that is asked until it is ready": 3,
+    "Work that comes in parts": 4,
     "A review by a person, with a deadline and a default": 8,
     "A line that is digital, an order that is free": 4,
     "Another carrier where the first one refuses": 5,
@@ -35,7 +36,7 @@ PLAIN_LINE = re.compile(
     r"""class\ .*|\ *(async\ )?def\ .*|\ *name\ ?=\ ?"\w+",?  # names
     |register\(Workflow\(name="wrap",\ steps=\[ship\("wrap"\)\]\)\)
     |register\(\w+\)|\ *(register\(|Workflow\(|steps=\[|Step\(|[\])]+,?)  # brackets
-    |\ *(pay|ship|mail)\(("\w+")?(,\ )?(after=\["\w+"\])?\),|\ *""",
+    |\ *(pay|ship|mail|read)\(("\w+")?(,\ )?(after=\["\w+"\])?\),|\ *""",
     re.VERBOSE,
 )
 

@@ -75,8 +75,8 @@ class Request(BaseHTTPRequestHandler):
     server: Partner
 
     def do_GET(self) -> None:
-        if self.path.startswith("/a/depots"):
-            self.depots(self.path.rpartition("=")[2])
+        if self.path.startswith("/a/parts"):
+            self.part(self.path.rpartition("=")[2])
             return
         key = unquote(self.path.rpartition("/")[2])
         with self.server.lock:
@@ -89,10 +89,10 @@ class Request(BaseHTTPRequestHandler):
         paid = kind in {"plain", "lost"} or (kind == "ready" and count > 1)
         self.answer({"id": charge["id"], "status": "paid" if paid else "pending"})
 
-    def depots(self, after: str) -> None:
-        """Answer with a page of two depots; there are nine."""
-        names = [name for name in "abcdefghi" if name > after]
-        self.answer({"depots": names[:2], "next": names[1] if names[2:] else ""})
+    def part(self, after: str) -> None:
+        """Answer with a part: there are five."""
+        number = int(after or 0) + 1
+        self.answer({"count": 2 * number, "next": str(number) if number < 5 else ""})
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))

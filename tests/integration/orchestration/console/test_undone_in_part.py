@@ -1,4 +1,4 @@
-"""The page of a task of which some steps were undone alone."""
+"""The page of a task with steps that were undone alone."""
 
 from uuid import uuid4
 

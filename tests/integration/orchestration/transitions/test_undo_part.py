@@ -96,7 +96,7 @@ class TestProcessed:
         assert sent(trip)[4:] == ["-b", "-a"]
         assert trip.undo_steps == {"a": "processed", "b": "processed"}
 
-    def test_its_application_is_told_and_its_history_says_who(self, run, trip):
+    def test_its_application_gets_a_message_and_its_history_names_the_person(self, run, trip):
         run.go()
         undo(run, trip, "b")
         (accepted,) = ACCEPTED
