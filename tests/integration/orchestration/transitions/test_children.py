@@ -3,6 +3,7 @@
 from uuid import uuid4
 
 import pytest
+from django.utils import timezone
 
 from orchestration import api, conf, registry
 from orchestration.models import Alert, Join, Step, Task, TaskRequest, Wait
@@ -441,6 +442,23 @@ class TestUndo:
         declare(SORT, children())
         order = run.submit("order", houses(*"abcdefgh"))
         run.go()
+        ask_undo(order)
+        run.go()
+        assert order.state == "undone"
+        assert set(Task.objects.values_list("state", flat=True)) == {"undone"}
+
+    def test_child_made_anew_is_undone_also_where_a_page_ends(self, declare, run, monkeypatch):
+        declare(SORT, children(), LAST)
+        order = run.submit("order", houses("a", "b"))
+        later(run, order, 1)
+        run.go()
+        ask_undo(of(run, order, 1))
+        run.go()
+        resubmit_failed(order, run)
+        assert order.state == "processed"
+        # of two children for an item, the database gives the one first that was written last
+        Task.objects.filter(reference__endswith="/parcels/1").update(ended_at=timezone.now())
+        monkeypatch.setattr(conf, "BATCH_SIZE", 1)
         ask_undo(order)
         run.go()
         assert order.state == "undone"
