@@ -75,7 +75,8 @@ def awaits_children(step: StepView, undo: StepView | None, *, undoing: bool) -> 
 def ending(step: StepView, children: Sequence[Child], *, running: bool) -> Ending:
     """Return how a step ends by its children, in the order of their making for each item.
 
-    Of several for one item that counts which is not undone. `running`: some have not ended; enough others have.
+    Of several for one item that counts which is not undone. `running`: some go on, and enough others are
+    processed.
     """
     in_turn = sorted(children, key=lambda child: child.undo_at is None)
     last = {child.position: child for child in in_turn}
