@@ -43,7 +43,7 @@ def add_children(
         name=PARTS,
         workflow="part",
         each=field("parts"),
-        request={"order": item("order"), "yes": True, "no": False},
+        request={"order": item("order"), "yes": True, "no": False, "note": field("note")},
         after=rng.sample(sorted(steps), min(len(steps), rng.choice((0, 1, 1, 2)))),
         refused=rng.choice(REFUSED),
         enough=rng.choice((None, None, 1, 2)),

@@ -16,6 +16,7 @@ from orchestration.states import (
 )
 
 from .actors import Schedulers, Supervisor
+from .amends import TIMES, Amends, check
 from .child_shapes import STRIKES, items_of
 from .people import Operators
 from .services import Broken, require
@@ -51,6 +52,9 @@ class Run:
         if any(step.refused for step in world.workflow.steps):
             for _ in range(REFUSALS):
                 world.after(world.of_flows.uniform(0.0, TROUBLE), self._strike, "refused")
+        self.amends = Amends(world)
+        for _ in range(TIMES):
+            world.after(world.of_amends.uniform(0.0, TROUBLE), self._strike, "amend")
         if world.part:
             for fault, times in STRIKES.items():
                 for _ in range(times):
@@ -139,6 +143,7 @@ class Run:
             "resubmit": lambda: people.mend(by_hand=False),
             "by_hand": lambda: people.mend(by_hand=True),
             "hold": people.hold,
+            "amend": self.amends.amend,
             "undo_child": people.undo_child,
             "resubmit_parent": people.resubmit_parent,
             "lock_task": lambda: self._lock("task", list(world.store.tasks)),
@@ -213,6 +218,7 @@ class Run:
                 require(world.store.since_opened(agent) <= 1, f"{agent}: two probes at once")
         for task in world.store.touched:
             self._check_task(world.store.tasks[task])
+            check(world.store.tasks[task])
         world.store.touched.clear()
 
     def _check_task(self, task: SimTask) -> None:

@@ -168,6 +168,17 @@ def with_flow(step: Step, earlier: dict[str, Step], rng: Random) -> Step:
     return step
 
 
+def with_notes(rng: Random, workflow: Workflow) -> Workflow:
+    """Return a workflow some of whose requests take a field more, which changes nothing else."""
+    steps = [
+        replace(step, request={**step.request, "note": field("note")})
+        if rng.random() < 0.4
+        else step
+        for step in workflow.steps
+    ]
+    return replace(workflow, steps=steps)
+
+
 def _taken(after: tuple[str, ...], steps: dict[str, Step]) -> list[Any]:
     """Return what a request takes of earlier steps."""
     return [

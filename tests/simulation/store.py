@@ -148,7 +148,7 @@ class Store:
 
     def submit(self, task: str, workflow: Workflow, **data: Any) -> None:
         """Record a task and its steps in one operation."""
-        data = {"order": task, "yes": True, "no": False, **data}
+        data = {"order": task, "yes": True, "no": False, "note": "first", **data}
         self.add(SimTask(id=task, data=data), workflow)
 
     def add(self, task: SimTask, workflow: Workflow) -> None:

@@ -35,7 +35,7 @@ def test_runs_differ_and_all_kinds_of_faults_occur():
         awaits = simulation.schedulers.children.awaited
         tasks = [task for task in world.store.tasks.values() if not awaits(task)]
         states |= {str(task.state) for task in tasks if task.id not in poisoned}
-    assert struck.keys() == {*FAULTS, *STRIKES}
+    assert struck.keys() == {*FAULTS, *STRIKES, "amend"}
     assert states == {"processed", "undone", "error"}
 
 
@@ -83,6 +83,9 @@ def test_seed_replays_exactly(broken):
         ("up", "is undone before"),
         ("rest", "has enough, and"),
         ("look", "waits for children that have ended"),
+        ("taken", "has a former value"),
+        ("taken", "has children of former values"),
+        ("rebuilt", "has a former value"),
     ],
 )
 def test_run_fails_without_a_guard(guards, problem):

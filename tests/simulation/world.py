@@ -12,11 +12,12 @@ from orchestration.states import LOCAL, Direction, Outcome
 
 from .child_shapes import add_children
 from .services import Effect, Promise, Service, require
-from .shapes import LATEST, Rules, draw
+from .shapes import LATEST, Rules, draw, with_notes
 from .store import SATISFIED, Row, SimReport, SimTask, Store
 
 FLOWS = 2**40  # between seeds and those of their flows
 CHILDREN = 2**41  # and those of their children
+AMENDS = 2**42  # and those of the changes of inputs
 
 # What can be left out, to see it go wrong: the attempt's fence; the key that stays; the lock on the
 # gate; that doubt is settled before an undo; that a forgotten key is not used; that an agent takes
@@ -27,11 +28,12 @@ CHILDREN = 2**41  # and those of their children
 # report of an earlier request is not taken for one of this; that what was accepted and is late is in doubt;
 # that a step waits for its time; of steps with children, that all are made or none; that a resubmit keeps
 # those that are there; that a step waits for all; that an undo reaches those that go on, and before what
-# they came after; that those which are not needed are undone; that the end of each is noted.
+# they came after; that those which are not needed are undone; that the end of each is noted; of a change of
+# the input, that a step has used no former value; that a request is built again which was not sent.
 GUARDS = (
     *("fence", "key", "lock", "settle", "memory", "once", "doubt", "late", "skip", "hold"),
     *("own", "turns", "repeat", "pass", "of", "accepted", "time"),
-    *("whole", "kept", "all", "below", "up", "rest", "look"),
+    *("whole", "kept", "all", "below", "up", "rest", "look", "taken", "rebuilt"),
 )
 
 
@@ -46,7 +48,9 @@ class World:
         self.now = 0.0
         self.trace: list[str] | None = [] if trace else None
         self.of_children = Random(seed + CHILDREN)  # noqa: S311 - the same
+        self.of_amends = Random(seed + AMENDS)  # noqa: S311 - the same
         workflow, self.agents = draw(self.rng, self.of_flows)
+        workflow = with_notes(self.of_amends, workflow)
         self.workflow, self.part = add_children(self.of_children, workflow, self.agents)
         self.steps = [*self.workflow.steps, *(self.part.steps if self.part else ())]
         self.children_of: Mapping[int, Sequence[SimTask]] = {}  # by step
