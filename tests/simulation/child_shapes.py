@@ -12,7 +12,7 @@ from orchestration.workflows.workflow import Workflow
 
 from .shapes import Rules, called, with_flow
 
-WITH_CHILDREN = 0.25  # share of the runs
+WITH_CHILDREN = 0.2  # share of the runs
 PARTS = "parts"  # the step that has children
 REFUSED: tuple[dict[str, str], ...] = (
     *({}, {}, {CHILD_UNDONE: "error"}),

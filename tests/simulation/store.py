@@ -397,9 +397,10 @@ class Store:
 
     def due(self, agent: str) -> list[Row]:
         """Return the steps that wait for an agent, and not for their time."""
-        rows = self.of_agent[agent]
         return [
-            row for row in rows if row.run_after is None and row.view.state == StepState.PENDING
+            row
+            for row in self.of_agent[agent]
+            if row.view.state == StepState.PENDING and row.run_after is None
         ]
 
     def since_opened(self, agent: str) -> int:
