@@ -274,7 +274,7 @@ class Children:
             require(kept, f"{step.name} of {task.id} has enough, and {child.id} is {child.state}")
 
     def awaited(self, task: SimTask) -> bool:
-        """Return whether a task waits for children only, of which one has not ended."""
+        """Return whether a task waits for children only, and one of these has not ended."""
         return any(
             row.view.state == StepState.AWAITING and not row.view.agent
             for row in task.rows.values()
