@@ -111,9 +111,11 @@ class Children:
 
     def _to_make(self, row: Row) -> list[int]:
         """Return the positions of items that have no child, but for those that are being undone."""
-        kept = row.view.attempt and "kept" not in self.world.broken
+        resubmitted = row.view.attempt and "kept" not in self.world.broken
         there = {
-            child.position for child in self.of_step[row.view.id] if kept and not child.undoing
+            child.position
+            for child in self.of_step[row.view.id]
+            if resubmitted and not child.undoing
         }
         return [place for place in range(len(row.view.request["items"])) if place not in there]
 
@@ -180,9 +182,9 @@ class Children:
             if not child.undoing and child.position < below
         ]
         page = sorted(there, key=lambda child: -child.position)[:PAGE]
-        wanted = [child for child in page if undoes(undo_view) or lacks(row.view, child.position)]
-        busy = [child.position for child in wanted if world.locked("task", child.id)]
-        for child in [child for child in wanted if child.position not in busy]:
+        to_undo = [child for child in page if undoes(undo_view) or lacks(row.view, child.position)]
+        busy = [child.position for child in to_undo if world.locked("task", child.id)]
+        for child in [child for child in to_undo if child.position not in busy]:
             refusal = self.store.undo(child)
             world.log("undo {} for {}: {}", child.id, row.key, refusal or "begun")
             if refusal is Refusal.IRREVERSIBLE:
@@ -270,8 +272,8 @@ class Children:
             require(undone, f"{task.id} is undone, and its child {child.id} is {child.state}")
         needless = step.state == StepState.PROCESSED and not step.done_by and not task.undoing
         if needless and lacks(step, child.position):
-            kept = child.undoing or child.id in self.kept
-            require(kept, f"{step.name} of {task.id} has enough, and {child.id} is {child.state}")
+            begun = child.undoing or child.id in self.kept
+            require(begun, f"{step.name} of {task.id} has enough, and {child.id} is {child.state}")
 
     def awaited(self, task: SimTask) -> bool:
         """Return whether a task waits for children only, and one of these has not ended."""

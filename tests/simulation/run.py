@@ -26,7 +26,7 @@ from .world import World
 
 TROUBLE = 45.0  # seconds in which the faults strike
 MOST_EVENTS = 20_000
-REST = 300.0  # seconds after the healing by which all has ended ...
+REST = 400.0  # seconds after the healing by which all has ended ...
 AMID_POISON = 900.0  # ... and where some steps are poison, which have their chances one by one
 MOST_IDLE = 10  # seconds that a step may wait for nothing
 REFUSALS = 8  # more, where workflows say what follows them
