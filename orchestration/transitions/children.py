@@ -8,6 +8,7 @@ from uuid import UUID
 
 from .. import conf, registry
 from ..database import clock, sql
+from ..decisions.joining import reference_of_child
 from ..decisions.progress import StepView
 from ..messaging.messages import Reply
 from ..models import Task
@@ -62,11 +63,6 @@ class Begun:
 
     replies: list[tuple[Change, StepView, Reply]] = field(default_factory=list)
     new: dict[int, list[Planned]] = field(default_factory=dict)  # by step
-
-
-def concern(step: StepView) -> bool:
-    """Return whether a step without an agent is done by children, or undoes these: no other has an undo."""
-    return step.makes_children or step.direction == Direction.UNDO
 
 
 def begin(due: Sequence[Due], by: str) -> tuple[Begun, list[Due]]:
@@ -151,9 +147,7 @@ def _planned(change: Change, step: StepView, above: _Above, there: set[int]) -> 
 
 
 def _child(change: Change, step: StepView, position: int, data: Any, above: _Above) -> Planned:
-    reference = f"{change.reference}/{step.name}/{position}"
-    if step.attempt:  # one with this reference was undone
-        reference += f".{step.attempt + 1}"
+    reference = reference_of_child(change.reference, step, position)
     if len(reference) > LONGEST_REFERENCE:
         raise NoChildren(
             TOO_LONG, f"the reference {reference} has more than {LONGEST_REFERENCE} characters"

@@ -10,9 +10,9 @@ from ..agents import payload_schemas
 from ..applications.outbox import StatusUpdate
 from ..decisions.input_change import InputChange, TakenBy, Templates, input_change
 from ..decisions.progress import Refusal
+from ..decisions.readiness import why_not_stored
 from ..models.history import EventKind
 from ..models.inbox import StatusKind
-from ..payloads.limits import why_not_sent
 from ..payloads.placeholders import Unresolved, placeholders
 from ..states import FINAL_TASK_STATES
 from ..workflows.workflow import Workflow
@@ -57,6 +57,11 @@ def change_input(
     return None
 
 
+def templates(workflow: Workflow) -> dict[str, Templates]:
+    """Return what a workflow declares of its steps, by name: of one with children, the inputs of all."""
+    return {step.name: Templates(step.template, step.charges) for step in workflow.steps}
+
+
 def _refusal(change: Change, seen: Mapping[str, Any] | None) -> Refusal | None:
     """Return why a locked task has no input that can change, or not the one that was `seen`."""
     if change.state in FINAL_TASK_STATES:
@@ -77,14 +82,14 @@ def _check(workflow: Workflow, data: Mapping[str, Any], after: Mapping[str, Any]
 
 def _follows(change: Change, workflow: Workflow, after: Mapping[str, Any]) -> InputChange:
     """Return what the change means for the task's steps; raise `Invalid` for what cannot be sent."""
-    declared = {step.name: Templates(step.request, step.charges) for step in workflow.steps}
     try:
-        follows = input_change(change.steps.values(), declared, change.data, after)
+        follows = input_change(change.steps.values(), templates(workflow), change.data, after)
     except Unresolved as error:
         raise payload_schemas.Invalid(str(error)) from None
     for released in follows.rebuilt:
-        payload_schemas.check_declared(change.steps[released.id], released.request)
-        if why := why_not_sent(released.request):
+        step = change.steps[released.id]
+        payload_schemas.check_declared(step, released.request)
+        if why := why_not_stored(step, released.request):
             raise payload_schemas.Invalid(why)
     return follows
 

@@ -9,12 +9,18 @@ from django.db import transaction
 
 from .. import conf
 from ..database import prepared
-from ..decisions.flow import CHILD_UNDONE, PASS
+from ..decisions.joining import (
+    Ending,
+    awaits_children,
+    ending,
+    ending_of_undo,
+    lacks,
+    may_undo,
+    undoes,
+)
 from ..decisions.progress import StepView
 from ..models import Join, Task
-from ..payloads.limits import why_not_kept
-from ..payloads.text import as_text
-from ..states import Direction, Outcome, StepState, TaskState
+from ..states import Direction
 from . import joins, reported, undo
 from .change import Change
 from .handled import Handled
@@ -23,8 +29,6 @@ from .settle import finish
 from .waits import Report
 
 BY = "scheduler"
-NOT_UNDONE, NO_RESULT, TOO_LARGE = "child_not_undone", "no_child_result", "result_too_large"
-NAMED = 5  # children in a message
 
 # Whether any child has not ended (task_child_unended), and whether enough are processed (task_of_parent).
 PROGRESS = """
@@ -36,12 +40,12 @@ SELECT p.step,
 FROM unnest(%(steps)s::bigint[], %(enough)s::int[]) AS p (step, enough)
 """
 # Of each step, the next children that are to be undone, the last first: by a step's own undo all, or those
-# without whose result it has ended.
+# without whose result it has ended. Of an item only one is not being undone, so no page ends between two.
 TO_UNDO = """
 SELECT p.step, t.id, t.position FROM unnest(%(steps)s::bigint[], %(below)s::int[]) AS p (step, below)
 CROSS JOIN LATERAL (
     SELECT t.id, t.position FROM orchestration_task t
-    WHERE t.parent_id = p.step AND t.position < p.below
+    WHERE t.parent_id = p.step AND t.position < p.below AND t.undo_at IS NULL
     ORDER BY t.position DESC LIMIT %(limit)s) AS t
 """
 
@@ -57,7 +61,7 @@ class _Look(NamedTuple):
     @property
     def undoes(self) -> bool:
         """Return whether its undo awaits that all children are undone."""
-        return self.undo is not None and self.undo.state == StepState.AWAITING
+        return undoes(self.undo)
 
 
 def tasks_to_join(limit: int, excluded: Collection[UUID] = ()) -> list[UUID]:
@@ -113,7 +117,11 @@ def _undo(looks: Sequence[_Look]) -> tuple[set[UUID], set[int], list[Change]]:
     Returns the tasks of those whose children others have locked, the steps with children left, and the
     children whose undo begins.
     """
-    undoing = {look.step.id: look for look in looks if look.below and _undoes(look)}
+    undoing = {
+        look.step.id: look
+        for look in looks
+        if look.below and may_undo(look.step, look.undo, undoing=look.change.undoing)
+    }
     if not undoing:
         return set(), set(), []
     values = {
@@ -128,7 +136,7 @@ def _undo(looks: Sequence[_Look]) -> tuple[set[UUID], set[int], list[Change]]:
         child: look
         for step, look in undoing.items()
         for child, position in pages[step]
-        if look.undoes or _lacks(look.step, position)
+        if look.undoes or lacks(look.step, position)
     }
     children = lock(of_children, wait=False)
     begun = [child for child in children.values() if not child.undoing]
@@ -157,23 +165,12 @@ def _go_on(
     return busy, goes_on
 
 
-def _undoes(look: _Look) -> bool:
-    """Return whether children are to be undone still."""
-    return look.undoes or (not look.change.undoing and look.step.state == StepState.PROCESSED)
-
-
-def _lacks(step: StepView, position: int) -> bool:
-    """Return whether a step has ended without the result of a child."""
-    items = (step.result or {}).get("items", ())
-    return position >= len(items) or items[position] is None
-
-
 def _end(looks: Sequence[_Look]) -> None:
     """End the steps whose children have ended, or enough of them."""
     awaiting = {
         look.step.id: look
         for look in looks
-        if look.undoes or (not look.change.undoing and look.step.state == StepState.AWAITING)
+        if awaits_children(look.step, look.undo, undoing=look.change.undoing)
     }
     if not awaiting:
         return
@@ -190,53 +187,18 @@ def _end(looks: Sequence[_Look]) -> None:
     )
     for child in rows.only("parent", "position", "state", "reference", "result", "undo_at"):
         children[child.parent_id or 0].append(child)
-    reports = [
-        (look.change, look.undo, _undone(children[look.step.id]))
-        if look.undoes and look.undo
-        else (
-            look.change,
-            look.step,
-            _done(look.step, children[look.step.id], look.step.id in running),
-        )
-        for look in ended
-    ]
+    reports = []
+    for look in ended:
+        of_step = children[look.step.id]
+        if look.undoes and look.undo:
+            reports.append((look.change, look.undo, _as_report(ending_of_undo(of_step))))
+        else:
+            how = ending(look.step, of_step, running=look.step.id in running)
+            reports.append((look.change, look.step, _as_report(how)))
     reported.apply(reports)
     joins.undo_all([look.step.id for look in ended if look.step.id in running])
 
 
-def _done(step: StepView, children: Sequence[Task], running: bool) -> Report:
-    """Return how a step ends by its children; of several for one item that counts which is not undone."""
-    in_turn = sorted(children, key=lambda child: child.undo_at is None)
-    last = {child.position: child for child in in_turn}
-    processed = [child for child in last.values() if child.state == TaskState.PROCESSED]
-    flow = step.flow
-    undone = [child for child in last.values() if child.state != TaskState.PROCESSED]
-    is_enough = running or bool(flow and flow.enough and len(processed) >= flow.enough)
-    if undone and not is_enough and not (flow and flow.on(CHILD_UNDONE) == PASS):
-        return _refused(CHILD_UNDONE, undone, "was undone")
-    if unknown := [child for child in processed if child.result is None]:
-        return _refused(
-            NO_RESULT, unknown, "has no result: the template of its workflow has no value"
-        )
-    results = {child.position: child.result for child in processed}
-    result = {"items": [results.get(position) for position in range(len(step.request["items"]))]}
-    if why := why_not_kept(as_text(result), result):
-        return Report(
-            id="children", actor=BY, outcome=Outcome.REJECTED, code=TOO_LARGE, message=why
-        )
-    return Report(id="children", actor=BY, result=result)
-
-
-def _undone(children: Sequence[Task]) -> Report:
-    """Return how the undo of a step ends by its children."""
-    if left := [child for child in children if child.state != TaskState.UNDONE]:
-        return _refused(NOT_UNDONE, left, "cannot be undone")
-    return Report(id="children", actor=BY)
-
-
-def _refused(code: str, children: Sequence[Task], why: str) -> Report:
-    named = ", ".join(child.reference for child in children[:NAMED])
-    more = f" and {len(children) - NAMED:,} more" if len(children) > NAMED else ""
-    return Report(
-        id="children", actor=BY, outcome=Outcome.REJECTED, code=code, message=f"{named}{more} {why}"
-    )
+def _as_report(ending: Ending) -> Report:
+    """Return how a step ends as it is reported."""
+    return Report(id="children", actor=BY, **ending._asdict())

@@ -13,6 +13,7 @@ from django.db import transaction
 
 from .. import conf
 from ..database import clock, sql
+from ..decisions.joining import concern
 from ..decisions.progress import StepView
 from ..messaging.messages import Mode, Reply, Request
 from ..models import Step
@@ -146,9 +147,9 @@ def _waiting(run: _Run, only: Collection[int] | None) -> tuple[list[Due], bool]:
 
 def _compute(due: Sequence[Due], run: _Run) -> None:
     """Compute steps, the first of them and others while there is time; decide about what they gave."""
-    begun, unknown = children.begin([item for item in due if children.concern(item[1])], run.by)
+    begun, unknown = children.begin([item for item in due if concern(item[1])], run.by)
     computed = begun.replies
-    for change, step in [item for item in due if not children.concern(item[1])]:
+    for change, step in [item for item in due if not concern(item[1])]:
         if computed and run.is_over:
             break
         if reply := run.perform(change.workflow, _request(change, step), run.by):

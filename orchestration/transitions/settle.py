@@ -195,6 +195,8 @@ def _write_tasks(changes: Sequence[Change]) -> set[str]:
         before = change.state
         state = task_state(before, change.steps.values(), undoing=change.undoing)
         if state != before:
+            if (before, state) == (TaskState.PENDING, TaskState.PROCESSED):
+                change.enter(TaskState.PROCESSING)  # as its time came, no step of it was needed
             change.enter(state)
             if state == TaskState.ERROR:
                 change.updates.append(_failure(change))

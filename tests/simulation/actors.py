@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from orchestration.decisions import gate
 from orchestration.decisions.gate import Observation
+from orchestration.decisions.joining import concern
 from orchestration.decisions.progress import Refusal, StepView, after_reply, refuse_reply
 from orchestration.decisions.recovery import Cancel, Failure, GiveUp, Retry, Undo, decide
 from orchestration.messaging.messages import Mode
@@ -18,6 +19,7 @@ from orchestration.states import (
 )
 
 from .agents import Agents, SimReply, SimRequest
+from .children import Children
 from .services import require
 from .shapes import ENDS_WITHIN, MEND_WITHIN, TIME_ALLOWED
 from .store import Row, SimReport, SimTask
@@ -33,6 +35,7 @@ class Schedulers:
     def __init__(self, world: World) -> None:
         self.world, self.store = world, world.store
         self.agents = Agents(world, self.hear)
+        self.children = Children(world, self._rejected)
         self.inbox: list[SimReply] = []
         self.stopped_until = 0.0
         self._rung = False
@@ -62,7 +65,10 @@ class Schedulers:
             return
         for reply in replies:
             self.record(reply)
-        self.compute()
+        if self.compute() and self.children.look():
+            self._claim_all()
+
+    def _claim_all(self) -> None:
         for agent in self.world.agents:
             if not self.store.due(agent):
                 continue
@@ -73,12 +79,17 @@ class Schedulers:
             else:
                 self._take(agent, self.places(agent))
 
-    def compute(self) -> None:
-        """Compute what needs no agent, and what becomes due by that."""
+    def compute(self) -> bool:
+        """Do what needs no agent, and what becomes due by that; return False if the process dies at it."""
         while due := [row for row in self.store.due(LOCAL) if self.claimable(row)]:
+            if concern(due[0].view):
+                if not self.children.begin(due[0]):
+                    return False
+                continue
             fails = self.world.hit("refused")
             self.world.log("compute {}{}", due[0].key, ": it fails" * fails)
             self.store.compute(due[0], fails=fails)
+        return True
 
     def record(self, reply: SimReply) -> None:
         """Record one reply, or refuse it."""
@@ -218,8 +229,9 @@ class Schedulers:
     def _rejected(self, row: Row, task: SimTask) -> None:
         """Do with the task of a refused step what the policy says."""
         world = self.world
-        flow = row.view.flow
-        match (flow and flow.on(row.code)) or world.rules(row.view.agent).on_rejection:
+        flow, agent = row.view.flow, row.view.agent
+        policy = world.rules(agent).on_rejection if agent else OnRejection.ERROR
+        match (flow and flow.on(row.code)) or policy:
             case OnRejection.WAIT:
                 row.resolve_by = world.now + MEND_WITHIN
             case OnRejection.UNDO if world.keeps(row.view):
@@ -338,7 +350,8 @@ class Supervisor:
         for row in (row for row in begin if not world.locked("task", row.view.task)):
             self.store.begin(row)
         self._undo_overdue()
-        if self.schedulers.inbox or any(self.store.due(agent) for agent in (*world.agents, LOCAL)):
+        waiting = self.schedulers.inbox or self.schedulers.children.looks
+        if waiting or any(self.store.due(agent) for agent in (*world.agents, LOCAL)):
             self.schedulers.ring()
 
     def _due(self) -> tuple[list[Row], list[Row], list[Row]]:
@@ -360,7 +373,8 @@ class Supervisor:
         world, store, view = self.world, self.store, row.view
         task = store.tasks[view.task]
         world.log("{} is late", row.key)
-        row.view = view.altered(in_doubt="accepted" not in world.broken, error_code="late")
+        accepted = view.agent != LOCAL and "accepted" not in world.broken
+        row.view = view.altered(in_doubt=accepted, error_code="late")
         undo = view.flow is not None and view.flow.late == "undo"
         if undo and not world.keeps(view) and world.undo_by_itself(row):
             return

@@ -1,8 +1,10 @@
 """Operators: they undo, hold, release, resubmit, and mend by hand what nothing else can."""
 
+from orchestration.decisions.joining import concern
 from orchestration.decisions.recovery import KEY_FORGOTTEN, keeps_key, key_of_resubmission
 from orchestration.states import LOCAL, Direction, Outcome, StepState
 
+from .children import Children
 from .shapes import compute
 from .store import Row
 from .world import World
@@ -11,8 +13,8 @@ from .world import World
 class Operators:
     """People, who do what the dashboard lets them, at any moment."""
 
-    def __init__(self, world: World) -> None:
-        self.world, self.store = world, world.store
+    def __init__(self, world: World, children: Children) -> None:
+        self.world, self.store, self.children = world, world.store, children
 
     def undo(self, *, forced: bool) -> None:
         """Ask for some task to be undone."""
@@ -23,10 +25,25 @@ class Operators:
             refusal = self.store.undo(task, forced=forced)
             self.world.log("operator: undo {}: {}", task.id, refusal or "begun")
 
+    def undo_child(self) -> None:
+        """Ask for a child to be undone by itself."""
+        children = [task for task in self.store.tasks.values() if task.parent and not task.undoing]
+        if children:
+            child = self.world.of_children.choice(children)
+            if not self.world.locked("task", child.id):
+                refusal = self.store.undo(child, forced=True)
+                self.world.log("operator: undo {} by itself: {}", child.id, refusal or "begun")
+
+    def resubmit_parent(self) -> None:
+        """Resubmit a step in error that has children, or undoes these."""
+        for row in list(self.store.rows.values()):
+            if row.view.state == StepState.ERROR and row.view.agent == LOCAL and concern(row.view):
+                self._mend(row, by_hand=self.world.of_children.random() < 0.1)
+
     def hold(self) -> None:
         """Hold one of the four levels for a while."""
         rng, world = self.world.rng, self.world
-        step = rng.choice(world.workflow.steps)
+        step = rng.choice(world.steps)
         task = rng.choice(list(self.store.tasks) or [""])
         hold = rng.choice([("task", task), ("name", step.name), ("agent", step.agent), ("all", "")])
         world.holds.append(hold)
@@ -59,7 +76,9 @@ class Operators:
     def _mend(self, row: Row, *, by_hand: bool) -> None:
         if self.world.under_way[row.key] or self.world.locked("task", row.view.task):
             return  # a person waits until nothing is on its way any more before finding out
-        if row.view.agent == LOCAL:
+        if concern(row.view) and row.view.agent == LOCAL:
+            self.children.mend(row, by_hand=by_hand)
+        elif row.view.agent == LOCAL:
             self._mend_computed(row, by_hand=by_hand)
         else:
             self._mend_called(row, by_hand=by_hand)

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from orchestration.decisions.joining import concern
 from orchestration.decisions.progress import StepView
 from orchestration.states import (
     LOCAL,
@@ -15,6 +16,8 @@ from orchestration.states import (
 )
 
 from .actors import Schedulers, Supervisor
+from .amends import TIMES, Amends, check
+from .child_shapes import STRIKES, items_of
 from .people import Operators
 from .services import Broken, require
 from .shapes import FAULTS, POISON
@@ -23,7 +26,7 @@ from .world import World
 
 TROUBLE = 45.0  # seconds in which the faults strike
 MOST_EVENTS = 20_000
-REST = 300.0  # seconds after the healing by which all has ended ...
+REST = 400.0  # seconds after the healing by which all has ended ...
 AMID_POISON = 900.0  # ... and where some steps are poison, which have their chances one by one
 MOST_IDLE = 10  # seconds that a step may wait for nothing
 REFUSALS = 8  # more, where workflows say what follows them
@@ -39,7 +42,7 @@ class Run:
         self.world = world = World(seed, broken=broken, trace=trace)
         self.schedulers = Schedulers(world)
         self.supervisor = Supervisor(world, self.schedulers)
-        self.operators = Operators(world)
+        self.operators = Operators(world, self.schedulers.children)
         rng = world.rng
         for number in range(rng.randint(2, 5)):
             world.after(world.chance(0.0, 30.0), self._submit, f"t{number}")
@@ -49,6 +52,13 @@ class Run:
         if any(step.refused for step in world.workflow.steps):
             for _ in range(REFUSALS):
                 world.after(world.of_flows.uniform(0.0, TROUBLE), self._strike, "refused")
+        self.amends = Amends(world)
+        for _ in range(TIMES):
+            world.after(world.of_amends.uniform(0.0, TROUBLE), self._strike, "amend")
+        if world.part:
+            for fault, times in STRIKES.items():
+                for _ in range(times):
+                    world.after(world.of_children.uniform(0.0, TROUBLE), self._strike, fault)
         world.after(0.5, self.supervisor.sweep)
         world.after(1.0, self._look)
         world.after(TROUBLE + 5.0, self._heal)
@@ -74,6 +84,8 @@ class Run:
         world = self.world
         if not world.healed or world.posted or self._moving() or self.schedulers.inbox:
             return False
+        if self.schedulers.children.looks:
+            return False
         for_people = self._in_error() or bool(world.store.alarms)
         if any(service.pending for service in world.services.values()):
             return False
@@ -85,11 +97,12 @@ class Run:
         A service that only receives poison cannot be distinguished from one that is down.
         """
         world = self.world
-        goes_on = MOVING | {StepState.AWAITING}
         moving = [
             row
             for row in world.store.rows.values()
-            if row.view.state in goes_on or row.begins_at is not None
+            if row.view.state in MOVING
+            or (row.view.state == StepState.AWAITING and row.view.agent)  # others for children
+            or row.begins_at is not None
         ]
         poison = [row for row in moving if self._excused_poison(row)]
         return len(poison) < len(moving)
@@ -108,7 +121,8 @@ class Run:
         self.world.log("submit {}", task)
         rng = self.world.rng
         steps = [step for step in self.world.workflow.steps if step.agent]
-        self.world.store.submit(task, self.world.workflow)
+        items = {"parts": items_of(self.world.of_children, task)} if self.world.part else {}
+        self.world.store.submit(task, self.world.workflow, **items)
         if steps and rng.random() < 0.3:
             step, kind = rng.choice(steps).name, rng.choice(POISON)
             self.world.poison[task, step] = kind
@@ -129,6 +143,9 @@ class Run:
             "resubmit": lambda: people.mend(by_hand=False),
             "by_hand": lambda: people.mend(by_hand=True),
             "hold": people.hold,
+            "amend": self.amends.amend,
+            "undo_child": people.undo_child,
+            "resubmit_parent": people.resubmit_parent,
             "lock_task": lambda: self._lock("task", list(world.store.tasks)),
             "lock_gate": lambda: self._lock("gate", list(world.agents)),
             "lock_incident": lambda: self._lock("incident", [s.name for s in world.workflow.steps]),
@@ -201,13 +218,18 @@ class Run:
                 require(world.store.since_opened(agent) <= 1, f"{agent}: two probes at once")
         for task in world.store.touched:
             self._check_task(world.store.tasks[task])
+            check(world.store.tasks[task])
         world.store.touched.clear()
 
     def _check_task(self, task: SimTask) -> None:
         for row in task.rows.values():
             view, at_work = row.view, row.view.state == StepState.PROCESSING
             if view.agent == LOCAL:
-                never = at_work or view.in_doubt or view.direction == Direction.UNDO
+                never = (
+                    at_work
+                    or view.in_doubt
+                    or not (concern(view) or view.direction == Direction.DO)
+                )
                 require(not never, f"step {view.id} {view.name} is computed, and seen at it")
                 continue
             thresholds = self.world.agents[view.agent].thresholds
@@ -245,7 +267,10 @@ class Run:
             row.view.state in MOVING and self._excused_poison(row) for row in task.rows.values()
         ):
             return
-        require(task.state in ends, f"{task.id} is left {task.state}")
+        children = self.schedulers.children
+        children.judge(task)
+        left = task.state in ends or children.awaited(task)
+        require(left, f"{task.id} is left {task.state}")
         does = world.store.does(task)
         for name, row in does.items():
             if task.state == TaskState.PROCESSED:

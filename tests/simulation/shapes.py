@@ -135,20 +135,20 @@ def draw(rng: Random, of_flows: Random) -> tuple[Workflow, dict[str, Rules]]:
         name: replace(of_agent, accepts=of_flows.choice(ACCEPTING))
         for name, of_agent in agents.items()
     }
-    with_flow = of_flows.random() < WITH_FLOW
+    has_flow = of_flows.random() < WITH_FLOW
     for name, (agent, after) in flow.items():
         plain = (
-            _step(name, agent, after, steps, agents[agent])
+            called(name, agent, after, steps, agents[agent])
             if agent
             else _computed(name, after, steps)
         )
-        steps[name] = _with_flow(plain, steps, of_flows) if with_flow else plain
+        steps[name] = with_flow(plain, steps, of_flows) if has_flow else plain
     workflow = Workflow(name="simulated", steps=list(steps.values()))
     assert own_problems(workflow) == []
     return workflow, agents
 
 
-def _with_flow(step: Step, earlier: dict[str, Step], rng: Random) -> Step:
+def with_flow(step: Step, earlier: dict[str, Step], rng: Random) -> Step:
     """Return a step that may be skipped, by a condition, a refusal, or both, or waits for its time."""
     if rng.random() < 0.3:
         each = {"*": PASS, "compute_failed": PASS}
@@ -168,6 +168,17 @@ def _with_flow(step: Step, earlier: dict[str, Step], rng: Random) -> Step:
     return step
 
 
+def with_notes(rng: Random, workflow: Workflow) -> Workflow:
+    """Return a workflow some of whose requests take a field more, which changes nothing else."""
+    steps = [
+        replace(step, request={**step.request, "note": field("note")})
+        if rng.random() < 0.4
+        else step
+        for step in workflow.steps
+    ]
+    return replace(workflow, steps=steps)
+
+
 def _taken(after: tuple[str, ...], steps: dict[str, Step]) -> list[Any]:
     """Return what a request takes of earlier steps."""
     return [
@@ -176,7 +187,7 @@ def _taken(after: tuple[str, ...], steps: dict[str, Step]) -> list[Any]:
     ]
 
 
-def _step(
+def called(
     name: str, agent: str, after: tuple[str, ...], steps: dict[str, Step], agent_rules: Rules
 ) -> Step:
     undo_requests = {"key": {"key": key(name)}, "result": {"id": result(name, "id")}}

@@ -1,16 +1,20 @@
 """The state store of a simulation: it writes what the pure core decides, and checks each write."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from typing import Any
 from zlib import crc32
 
 from orchestration.decisions import compensation
+from orchestration.decisions.compensation import UndoPlan
 from orchestration.decisions.gate import GateView
 from orchestration.decisions.progress import Refusal, StepPlan, StepView, after_reply, task_state
-from orchestration.decisions.readiness import Follows, release
+from orchestration.decisions.readiness import Follows, release, value_of
 from orchestration.payloads.keys import step_key
+from orchestration.payloads.placeholders import Unresolved
 from orchestration.states import (
+    FINAL_TASK_STATES,
     LOCAL,
     SATISFIED_STEP_STATES,
     STEP_MOVES,
@@ -27,6 +31,7 @@ from orchestration.workflows.workflow import Workflow
 from .services import require
 from .shapes import compute
 
+BEGUN = datetime(2000, 1, 1, tzinfo=UTC)
 SATISFIED = frozenset(SATISFIED_STEP_STATES)
 MOVING = frozenset({StepState.PENDING, StepState.PROCESSING})
 
@@ -94,6 +99,19 @@ class SimTask:
     undoing: bool = False
     forced: bool = False
     rows: dict[int, Row] = field(default_factory=dict)
+    parent: int = 0  # the step whose child it is, and the position of its item there
+    position: int = 0
+    result: Any = None  # of a child: a template until it is processed, then its value if it has one
+
+    @property
+    def reference(self) -> str:
+        """What people call it."""
+        return self.id
+
+    @property
+    def undo_at(self) -> datetime | None:
+        """When its undo began: for decisions, which only ask whether."""
+        return BEGUN if self.undoing else None
 
     def views(self) -> list[StepView]:
         return [row.view for row in self.rows.values()]
@@ -109,8 +127,9 @@ class Store:
         *,
         settle_first: bool = True,
         in_time: bool = True,
+        below: bool = True,
     ) -> None:
-        self.now, self.in_time = now, in_time
+        self.now, self.in_time, self.below = now, in_time, below
         self.tasks: dict[str, SimTask] = {}
         self.rows: dict[int, Row] = {}
         self.of_agent: dict[str, list[Row]] = {agent: [] for agent in (*agents, LOCAL)}
@@ -123,16 +142,23 @@ class Store:
         self.accepted: set[str] = set()  # the services' own ids of what they accepted
         self.kept: dict[str, list[SimReport]] = {}  # what came before its id was accepted
         self.late: set[str] = set()  # keys under which an effect showed that counted nowhere
+        self.late_tasks: set[str] = set()  # their tasks
+        self.child_ended: Callable[[SimTask], None] = lambda _child: None
         self.alarms: dict[tuple[str, str], Any] = {}  # late effects, by agent and key: what counts
 
-    def submit(self, task: str, workflow: Workflow) -> None:
+    def submit(self, task: str, workflow: Workflow, **data: Any) -> None:
         """Record a task and its steps in one operation."""
-        self.tasks[task] = SimTask(id=task, data={"order": task, "yes": True, "no": False})
-        plans = first_steps(workflow, self.tasks[task].data, task)
-        self._add(self.tasks[task], [replace(plan, until=None) for plan in plans])
-        self.finish(self.tasks[task])  # by the time of this world
-        views = self.tasks[task].views()
-        self.tasks[task].state = task_state(TaskState.PENDING, views, undoing=False)
+        data = {"order": task, "yes": True, "no": False, "note": "first", **data}
+        self.add(SimTask(id=task, data=data), workflow)
+
+    def add(self, task: SimTask, workflow: Workflow) -> None:
+        """Record a task to be."""
+        self.tasks[task.id] = task
+        plans = first_steps(workflow, task.data, task.id)
+        self._add(task, [replace(plan, until=None) for plan in plans])
+        self._write_follows(task)  # by the time of this world
+        task.state = task_state(TaskState.PENDING, task.views(), undoing=False)
+        self._end_child(task)
 
     def _add(self, task: SimTask, plans: Iterable[StepPlan]) -> None:
         self.touched.add(task.id)
@@ -226,6 +252,10 @@ class Store:
 
     def finish(self, task: SimTask) -> None:
         """Write what follows for the rest of a task."""
+        self._write_follows(task)
+        self.settle(task, task_state(task.state, task.views(), undoing=task.undoing))
+
+    def _write_follows(self, task: SimTask) -> None:
         follows = self._follows(task)
         for item in follows.released:
             row = task.rows[item.id]
@@ -236,7 +266,6 @@ class Store:
             self.cancel(task.rows[step])
         for step in follows.skipped:
             self.write(task.rows[step], task.rows[step].view.altered(state=StepState.SKIPPED))
-        self.settle(task, task_state(task.state, task.views(), undoing=task.undoing))
 
     def _follows(self, task: SimTask) -> Follows:
         """Return what follows, and note which steps have to wait for their time."""
@@ -260,10 +289,24 @@ class Store:
 
     def settle(self, task: SimTask, state: TaskState) -> None:
         """Write a task's state."""
+        if task.state == TaskState.PENDING and state == TaskState.PROCESSED:
+            task.state = TaskState.PROCESSING  # what is left of it is not needed
         if state != task.state:
             allowed = TASK_MOVES[TaskState(task.state)]
             require(state in allowed, f"task {task.id} may not move {task.state} → {state}")
             task.state = state
+            self._end_child(task)
+
+    def _end_child(self, task: SimTask) -> None:
+        """Note what a child comes to that has ended, and tell of its end."""
+        if not task.parent or task.state not in FINAL_TASK_STATES:
+            return
+        if task.state == TaskState.PROCESSED:
+            try:
+                task.result = value_of(task.result, task.views(), task.data)
+            except Unresolved:
+                task.result = None
+        self.child_ended(task)
 
     def settle_claimed(self, task: str) -> None:
         """Begin a task whose first step is claimed."""
@@ -281,6 +324,8 @@ class Store:
         if task.undoing or task.state == TaskState.UNDONE:
             return Refusal.NOT_UNDOABLE
         plan = compensation.plan(task.views())
+        if not self.below:
+            plan = _of_ended_only(plan, self.does(task))
         if plan.standing and not forced:
             return Refusal.IRREVERSIBLE
         task.undoing, task.forced = True, bool(plan.standing)
@@ -329,6 +374,7 @@ class Store:
         )
         if late is None:
             return
+        self.late_tasks.add(task.id)
         self.late.add(step_key(view.task, view.name, view.direction, generation))
         if late.request is None:
             key = step_key(view.task, view.name, view.direction, generation)
@@ -351,9 +397,10 @@ class Store:
 
     def due(self, agent: str) -> list[Row]:
         """Return the steps that wait for an agent, and not for their time."""
-        rows = self.of_agent[agent]
         return [
-            row for row in rows if row.run_after is None and row.view.state == StepState.PENDING
+            row
+            for row in self.of_agent[agent]
+            if row.view.state == StepState.PENDING and row.run_after is None
         ]
 
     def since_opened(self, agent: str) -> int:
@@ -367,3 +414,14 @@ class Store:
         """Return the steps that do the work, by name."""
         rows = task.rows.values()
         return {row.view.name: row for row in rows if row.view.direction == Direction.DO}
+
+
+def _of_ended_only(plan: UndoPlan, does: Mapping[str, Row]) -> UndoPlan:
+    """Return a plan that leaves alone the children of steps that have not ended."""
+    views = {name: row.view for name, row in does.items()}
+    undo = [
+        step
+        for step in plan.undo
+        if not views[step.name].makes_children or views[step.name].state == StepState.PROCESSED
+    ]
+    return replace(plan, undo=tuple(undo))

@@ -2,7 +2,7 @@
 
 import heapq
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from random import Random
 from typing import Any
@@ -10,11 +10,14 @@ from typing import Any
 from orchestration.decisions.progress import StepView
 from orchestration.states import LOCAL, Direction, Outcome
 
+from .child_shapes import add_children
 from .services import Effect, Promise, Service, require
-from .shapes import LATEST, Rules, draw
-from .store import SATISFIED, Row, SimReport, Store
+from .shapes import LATEST, Rules, draw, with_notes
+from .store import SATISFIED, Row, SimReport, SimTask, Store
 
 FLOWS = 2**40  # between seeds and those of their flows
+CHILDREN = 2**41  # and those of their children
+AMENDS = 2**42  # and those of the changes of inputs
 
 # What can be left out, to see it go wrong: the attempt's fence; the key that stays; the lock on the
 # gate; that doubt is settled before an undo; that a forgotten key is not used; that an agent takes
@@ -23,10 +26,14 @@ FLOWS = 2**40  # between seeds and those of their flows
 # distinguished from its service's; that probes take turns; that the repeat of a lost call ends no doubt;
 # that what may have been done is not passed over; that a
 # report of an earlier request is not taken for one of this; that what was accepted and is late is in doubt;
-# that a step waits for its time.
+# that a step waits for its time; of steps with children, that all are made or none; that a resubmit keeps
+# those that are there; that a step waits for all; that an undo reaches those that go on, and before what
+# they came after; that those which are not needed are undone; that the end of each is noted; of a change of
+# the input, that a step has used no former value; that a request is built again which was not sent.
 GUARDS = (
     *("fence", "key", "lock", "settle", "memory", "once", "doubt", "late", "skip", "hold"),
     *("own", "turns", "repeat", "pass", "of", "accepted", "time"),
+    *("whole", "kept", "all", "below", "up", "rest", "look", "taken", "rebuilt"),
 )
 
 
@@ -40,12 +47,19 @@ class World:
         self.broken = broken
         self.now = 0.0
         self.trace: list[str] | None = [] if trace else None
-        self.workflow, self.agents = draw(self.rng, self.of_flows)
+        self.of_children = Random(seed + CHILDREN)  # noqa: S311 - the same
+        self.of_amends = Random(seed + AMENDS)  # noqa: S311 - the same
+        workflow, self.agents = draw(self.rng, self.of_flows)
+        workflow = with_notes(self.of_amends, workflow)
+        self.workflow, self.part = add_children(self.of_children, workflow, self.agents)
+        self.steps = [*self.workflow.steps, *(self.part.steps if self.part else ())]
+        self.children_of: Mapping[int, Sequence[SimTask]] = {}  # by step
         self.store = Store(
             self.agents,
             lambda: self.now,
             settle_first="settle" not in broken,
             in_time="time" not in broken,
+            below="below" not in broken,
         )
         self.services = {
             name: Service(
@@ -76,9 +90,9 @@ class World:
         self.events = 0
         self._queue: list[tuple[float, int, Callable[..., None], tuple[Any, ...]]] = []
         self._count = 0
-        self._before = {step.name: tuple(step.after) for step in self.workflow.steps}
+        self._before = {step.name: tuple(step.after) for step in self.steps}
         self._after: dict[str, set[str]] = {name: set() for name in self._before}
-        for step in self.workflow.steps:  # in an order in which each comes after those before it
+        for step in self.steps:  # in an order in which each comes after those before it
             reach = set(step.after)
             for other in step.after:
                 reach |= {name for name, after in self._after.items() if other in after}
@@ -246,6 +260,7 @@ class World:
             return
         excused = self.unheard[effect.undone_by] or self.unheard[key]
         excused = excused or effect.undone_by in self.store.late  # it has an alert
+        excused = excused or effect.undone_by == "a person"  # an undo may come after that
         require(not effect.undone or bool(excused), f"{effect.id} is undone twice")
         require(task.undoing, f"{effect.id} is undone without a request")
         for name in self._after[effect.step]:
@@ -261,3 +276,12 @@ class World:
                 )  # its undo has no turn
                 left = self.known(view.agent, effect.task, name)
                 require(late or not left, f"{effect.step} is undone before {name}")
+            for child in self.children_of.get(view.id, ()):
+                self._after_child(effect, child)
+
+    def _after_child(self, effect: Effect, child: SimTask) -> None:
+        """Check of an effect about to be undone that nothing of a child stands that came after it."""
+        for row in child.rows.values():
+            if self.revertible(row.view.agent) and child.id not in self.store.late_tasks:
+                left = self.known(row.view.agent, child.id, row.view.name)
+                require(not left, f"{effect.step} is undone before {row.view.name} of {child.id}")

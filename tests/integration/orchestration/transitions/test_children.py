@@ -3,12 +3,15 @@
 from uuid import uuid4
 
 import pytest
+from django.utils import timezone
 
-from orchestration import api, conf, registry
+from orchestration import api, conf, registry, submission
+from orchestration.decisions.input_change import TakenBy
 from orchestration.models import Alert, Join, Step, Task, TaskRequest, Wait
 from orchestration.payloads.placeholders import field, item, key, result
 from orchestration.testing import outcomes
 from orchestration.transitions import children as making
+from orchestration.transitions.input_changes import change_input
 from orchestration.transitions.resubmit import done_by_hand, resubmit
 from orchestration.transitions.undo import undo as force_undo
 from orchestration.workflows.step import Step as Declared
@@ -446,6 +449,23 @@ class TestUndo:
         assert order.state == "undone"
         assert set(Task.objects.values_list("state", flat=True)) == {"undone"}
 
+    def test_child_made_anew_is_undone_also_where_a_page_ends(self, declare, run, monkeypatch):
+        declare(SORT, children(), LAST)
+        order = run.submit("order", houses("a", "b"))
+        later(run, order, 1)
+        run.go()
+        ask_undo(of(run, order, 1))
+        run.go()
+        resubmit_failed(order, run)
+        assert order.state == "processed"
+        # of two children for an item, the database gives the one first that was written last
+        Task.objects.filter(reference__endswith="/parcels/1").update(ended_at=timezone.now())
+        monkeypatch.setattr(conf, "BATCH_SIZE", 1)
+        ask_undo(order)
+        run.go()
+        assert order.state == "undone"
+        assert set(Task.objects.values_list("state", flat=True)) == {"undone"}
+
     def test_step_in_error_without_children(self, declare, run):
         declare(
             SORT,
@@ -474,3 +494,28 @@ class TestUndo:
         ask_undo(order)
         run.go()
         assert set(Task.objects.values_list("state", flat=True)) == {"undone"}
+
+
+class TestAmended:
+    def amend(self, order, data):
+        return change_input(order.id, registry.workflows["order"], data, actor="ann", reason="more")
+
+    def test_children_are_made_of_the_new_list(self, declare, run):
+        declare(children(after=()), LAST)
+        order = run.submit("order", houses("a"))
+        submission.take(1)
+        assert self.amend(Task.objects.get(), houses("b", "c")) is None
+        run.go()
+        assert (order.state, len(order.result("parcels")["items"])) == ("processed", 2)
+        assert [of(run, order, number).calls()[0].payload for number in range(2)] == [
+            {"to": "b"}, {"to": "c"},
+        ]  # fmt: skip
+
+    def test_list_whose_children_are_made_does_not_change(self, declare, run):
+        declare(SORT, children(), LAST)
+        order = run.submit("order", houses("a"))
+        later(run, order, 0)
+        run.go()
+        refusal = self.amend(Task.objects.get(parent=None), houses("a", "b"))
+        assert refusal == TakenBy(("parcels",))
+        assert Task.objects.get(parent=None).data == houses("a")

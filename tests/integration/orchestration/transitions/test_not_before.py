@@ -221,6 +221,14 @@ class TestCondition:
         run.wait(2)
         assert order.state == "processed"
 
+    def test_task_ends_whose_only_step_turns_out_not_to_be_needed(self, declare, run):
+        declare(call("pay", not_before=HOUR, when=field("needed")))
+        order = run.submit("w", {"needed": False})
+        run.go()
+        assert order.state == "pending"
+        run.wait(HOUR)
+        assert (order.state, order.steps) == ("processed", {"pay": "skipped"})
+
 
 class TestBadTime:
     BAD = (
