@@ -131,7 +131,7 @@ class Stacks:
                 stack = self._running[name] = KINDS[kind](name).start()
                 prepare(stack)
             result = drill(self._running[name], modes)
-            if kind or not result.verdict.good:
+            if modes[0].selection == HA or not result.verdict.good:
                 stack = self._running.pop(name)
                 stack.stop()
             if not result.verdict.good:

@@ -61,17 +61,17 @@ def resubmit(references: Sequence[str]) -> None:
 
 
 def catch_up(names: Sequence[str]) -> None:
-    """Create a schedule as it is after an outage: forty of its due times have passed."""
+    """Create a schedule as it is after an outage: some of its due times, one each minute, have passed."""
     from orchestration.api import schedule
     from orchestration.database import clock
     from orchestration.models import Schedule
 
-    (name,) = names
-    passed = timedelta(minutes=40)
+    name, count = names
+    passed = timedelta(minutes=int(count))
     start = clock.database_now().replace(microsecond=0) - timedelta(days=1)
     every = {"every": 60, "start_at": start, "overlap": "allow", "catch_up": "all"}
     with transaction.atomic():
-        schedule(name, workflow="canary", **every)
+        schedule(name, workflow="drill_report", **every)
         Schedule.objects.filter(name=name).update(
             due_at=F("due_at") - passed, look_at=F("look_at") - passed
         )

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from drill.flows import ledger as flows
 from drill.stack import Stack
 
 # a step's action → its total in the sandbox's summary, and the total of its undo
@@ -82,10 +83,14 @@ def verdict(stack: Stack, orders: Collection[str], ends: str = "processed") -> V
     for reference, action, count in stack.sql(DONE_STEPS, references):
         done.setdefault(reference, {})[action] = count
     ledger = stack.sandbox("/ledger/summary")
-    for reference in references:
+    of_flows = flows.judge(stack, references)
+    for reference in dict.fromkeys([*references, *of_flows]):
         order, effects = rows.get(reference, Order()), ledger.get(reference, {})
         steps = done.get(reference, {})
-        doubled, bad = _doubled(effects, steps, order.total), _bad_end(order, effects, steps)
+        doubled, bad = of_flows.get(reference) or (
+            _doubled(effects, steps, order.total),
+            _bad_end(order, effects, steps),
+        )
         result.double += bool(doubled)
         result.lost += bool(bad)
         if not bad and ends not in ("settled", order.state):

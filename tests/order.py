@@ -8,6 +8,7 @@ LONGEST = (
     "stack/test_deploys.py",
     "stack/test_starting.py",
     "stack/test_crash_points.py",
+    "stack/test_flow_drills.py",
     "stack/test_clock_jump.py",
     "stack/test_readme.py",
     "stack/test_hosting.py",

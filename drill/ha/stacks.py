@@ -7,6 +7,7 @@ from typing import Any, Protocol, Self
 import psycopg2  # type: ignore[import-untyped]
 import redis
 
+from drill.flows.stack import FlowsStack
 from drill.ha.pooler import Pooler
 from drill.ha.postgres import Pair
 from drill.ha.sentinel import Sentinels
@@ -102,6 +103,7 @@ class Watched(Beside):
 
 KINDS: dict[str, type[Stack]] = {
     "": Stack,
+    "flows": FlowsStack,
     "replicated": Replicated,
     "pooled": Pooled,
     "watched": Watched,

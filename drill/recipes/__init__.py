@@ -52,6 +52,7 @@ from . import (  # noqa: E402, F401 - importing them registers their recipes
     clocks,
     crashes,
     deploys,
+    flows,
     ha,
     messages,
     outages,
@@ -61,5 +62,6 @@ from . import (  # noqa: E402, F401 - importing them registers their recipes
     processes,
     redis,
     restore,
+    schedules,
     undoing,
 )

@@ -27,15 +27,6 @@ SELECT count(*) FROM (
     WHERE t.reference = ANY(%s) AND e.kind = 'resubmitted' GROUP BY 1 HAVING count(*) > 1
 ) AS found
 """
-# The schedule is past its backlog, and has a task for each of the due times, a minute apart.
-CAUGHT_UP = """
-SELECT count(*) FROM orchestration_schedule s WHERE s.name = %s AND s.look_at > clock_timestamp()
-    AND s.submitted >= 40 AND s.missed = 0 AND s.skipped = 0
-    AND (SELECT array_agg(extract(epoch FROM s.due_at - due)::int / 60 ORDER BY due DESC) FROM (
-        SELECT split_part(reference, '/', 2)::timestamptz AS due FROM orchestration_task
-        WHERE workflow = 'canary' AND reference LIKE %s) AS known)
-    = ARRAY(SELECT generate_series(1, s.submitted))
-"""
 THRESHOLDS = "failure_threshold, backoff, backoff_cap"
 READ_THRESHOLDS = f"SELECT {THRESHOLDS} FROM orchestration_policy WHERE agent = %s"
 SET_THRESHOLDS = f"UPDATE orchestration_policy SET ({THRESHOLDS}) = (%s, %s, %s) WHERE agent = %s"
@@ -96,20 +87,6 @@ def crash_operation(run: Running, *, point: str, passing: int = 1) -> Iterator[N
     assert counts == [(len(run.orders), 0)], f"fixed, not fixed: {counts}"
     twice = run.stack.count(RESUBMITTED_TWICE, run.orders)
     assert not twice, f"{twice} orders were resubmitted twice"
-
-
-@recipe
-def crash_catch_up(run: Running, *, point: str, passing: int = 1) -> Iterator[None]:
-    """Kill the housekeeper while it catches up a schedule: each due time is one task."""
-    name = f"drill-{point.rpartition('.')[2]}"
-    with doomed(run.stack, "housekeeper", point, passing) as processes:
-        run.stack.python("drill.operator", "catch_up", name)
-        yield
-        wait_for_crash(processes, point, 40)
-    wait_for(
-        lambda: run.stack.count(CAUGHT_UP, name, f"{name}/%") == 1, "each due time is a task", 60
-    )
-    run.stack.sql("DELETE FROM orchestration_schedule WHERE name = %s", name)
 
 
 @recipe

@@ -21,6 +21,7 @@ from ..agents.base import Agent
 from ..agents.payload_schemas import Invalid
 from ..agents.webhook import InvalidWebhook, Reported, UnverifiedWebhook, Webhook
 from ..alerting import alerts
+from ..cluster import crash_points
 from ..cluster.debounce import Pauses
 from ..database import sql
 from ..models.alert import Severity
@@ -67,6 +68,7 @@ def take(kind: type[Agent], webhook: Webhook) -> list[Reported]:
         requests.setdefault(uuid5(EVENTS, event), report)
     if requests:
         post_reports(requests, agent=kind.name, actor=kind.name)
+        crash_points.reached("webhook.after_commit")
     return reports
 
 

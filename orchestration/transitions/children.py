@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 from .. import conf, registry
+from ..cluster import crash_points
 from ..database import clock, sql
 from ..decisions.joining import reference_of_child
 from ..decisions.progress import StepView
@@ -102,6 +103,7 @@ def write(begun: Begun, steps: Sequence[StepView]) -> set[str]:
     new = [task for step in steps for task in begun.new.get(step.id, ())]
     for first in range(0, len(new), conf.BATCH_SIZE):
         create.write(new[first : first + conf.BATCH_SIZE])
+        crash_points.reached("children.made")
     ended = {
         task.item.parent.step
         for task in new

@@ -14,8 +14,8 @@ leaves its step out.
 Moved, in either direction:
 
 - `step.complete_by` while an agent has it; `run_after` of a retry with its `pending_since`; `resolve_by`.
-- `wait.ends_by` and `due_at` that are a duration; of one until a step begins, its `pending_since`, too;
-  `look_at`, `asked_at`.
+- `wait.ends_by` and `due_at` that are a duration, with its `awaited_at`, from which reminders count; of one
+  until a step begins, its `pending_since`, too; `look_at`, `asked_at`.
 - `gate.probe_at`, `paused_until`, `tokens_at`, and all others if it went back;
   `operation.starts_at`, `tokens_at`.
 - `worker.seen_at`: else all would count as dead, or the dead as alive.
@@ -168,6 +168,7 @@ FORWARD = (
     Move("step", "resolve_by", "t.resolve_by IS NOT NULL"),
     Move("wait", "ends_by", WAITED_BEFORE),
     Move("wait", "due_at", WAITED_BEFORE),
+    Move("wait", "awaited_at", WAITED_BEFORE),
     Move("wait", "look_at", "t.look_at <= %(now)s - %(since)s"),
     Move("gate", "probe_at", "t.probe_at <= %(now)s - %(since)s"),
     Move("gate", "paused_until", "t.paused_until <= %(now)s - %(since)s"),

@@ -8,6 +8,7 @@ from uuid import UUID
 from django.db import transaction
 
 from .. import conf
+from ..cluster import crash_points
 from ..database import prepared
 from ..decisions.joining import (
     Ending,
@@ -85,6 +86,7 @@ def join(tasks: Collection[UUID]) -> Handled:
     Join.objects.filter(id__in=[row.id for row in rows]).delete()
     done = Handled(handled=len(changes) - len(busy))
     done.add(finish([*changes.values(), *begun], by=BY))
+    crash_points.reached("children.undone", begun)
     return done
 
 

@@ -18,12 +18,18 @@ from ..states import Outcome
 SHORTEST_S = 1e-6  # of a wait for a result
 DEFAULT_S = 86_400.0  # seconds that an accepted request has, where its workflow does not say
 
+# What the clock shows beyond what this process takes it to be: it may have been set since it was measured. A
+# duration counts from now on, by the clock as it is.
+AHEAD = "(clock_timestamp() - %(now)s::timestamptz)"
+
 # A row is there before, if the result was; that stays, for what follows to see.
-OPEN = """
+OPEN = f"""
 INSERT INTO orchestration_wait (step_id, task_id, agent, external_id, person, signal, awaited_at,
     ends_by, fixed, due_at, look, look_at, looks, asked_last, reminded)
-SELECT w.step, w.task, w.agent, w.external_id, w.person, w.signal, clock_timestamp(), w.ends_by,
-    w.fixed, w.due_at, w.look, clock_timestamp() + nullif(w.look, 0) * interval '1 second', 0, false, 0
+SELECT w.step, w.task, w.agent, w.external_id, w.person, w.signal, clock_timestamp(),
+    CASE WHEN w.fixed THEN w.ends_by ELSE w.ends_by + {AHEAD} END, w.fixed,
+    CASE WHEN w.fixed AND w.due_at = w.ends_by THEN w.due_at ELSE w.due_at + {AHEAD} END, w.look,
+    clock_timestamp() + nullif(w.look, 0) * interval '1 second', 0, false, 0
 FROM unnest(%(steps)s::bigint[], %(tasks)s::uuid[], %(agents)s::text[], %(external_ids)s::text[],
     %(persons)s::text[], %(signals)s::text[], %(ends_by)s::timestamptz[], %(fixed)s::bool[],
     %(due_at)s::timestamptz[], %(looks)s::float8[])
@@ -33,7 +39,7 @@ ON CONFLICT (step_id) DO UPDATE SET awaited_at = excluded.awaited_at, ends_by = 
     looks = 0, external_id = excluded.external_id, person = excluded.person, signal = excluded.signal,
     asked_last = false, reminded = 0
 RETURNING report IS NOT NULL
-"""
+"""  # noqa: S608 - a constant of our own
 KEEP = """
 INSERT INTO orchestration_wait (step_id, task_id, agent, external_id, person, signal, looks, asked_last,
     reminded, report)
@@ -45,14 +51,15 @@ ON CONFLICT (step_id) DO UPDATE SET report = coalesce(orchestration_wait.report,
 CLOSE = "DELETE FROM orchestration_wait WHERE step_id = ANY(%(steps)s::bigint[])"
 
 # Until a step's time has come; what was reported of it before stays.
-HOLD_BACK = """
+HOLD_BACK = f"""
 INSERT INTO orchestration_wait (step_id, task_id, agent, external_id, person, signal, fixed, due_at, looks,
     asked_last, reminded)
-SELECT w.step, w.task, w.agent, '', '', '', w.fixed, w.due_at, 0, false, 0
+SELECT w.step, w.task, w.agent, '', '', '', w.fixed,
+    CASE WHEN w.fixed THEN w.due_at ELSE w.due_at + {AHEAD} END, 0, false, 0
 FROM unnest(%(steps)s::bigint[], %(tasks)s::uuid[], %(agents)s::text[], %(due_at)s::timestamptz[],
     %(fixed)s::bool[]) AS w (step, task, agent, due_at, fixed)
 ON CONFLICT (step_id) DO UPDATE SET due_at = excluded.due_at, fixed = excluded.fixed
-"""
+"""  # noqa: S608 - a constant of our own
 BEGIN = """
 WITH begun AS (
     UPDATE orchestration_wait SET due_at = NULL, fixed = false
@@ -179,6 +186,7 @@ def write_times(timed: Sequence[NewTime], begun: Collection[int]) -> None:
             "agents": [wait.step.agent for wait in timed],
             "due_at": [wait.until.at for wait in timed],
             "fixed": [wait.until.fixed for wait in timed],
+            "now": clock.utc_now(),
         }
         prepared.run(HOLD_BACK, values)
     if begun:
@@ -219,6 +227,7 @@ def write(opened: Sequence[NewWait], closed: Collection[int]) -> bool:
                 "fixed": [wait.until.fixed for wait in opened],
                 "due_at": [wait.due_at for wait in opened],
                 "looks": [wait.look for wait in opened],
+                "now": clock.utc_now(),
             },
         )
     if closed:

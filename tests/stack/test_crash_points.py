@@ -17,8 +17,6 @@ POINTS = (
     "scheduler-dies-after-claim",
     "agent-dies-after-call",
     "leader-dies-in-transaction",
-    "leader-dies-in-catch-up",
-    "leader-dies-after-catch-up-commits",
 )
 MODES = {mode.id: mode for mode in load()}
 

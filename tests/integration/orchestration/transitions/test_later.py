@@ -1,10 +1,13 @@
 """Steps that end later: accepted by a service, or awaited from a person or a signal."""
 
+from dataclasses import replace
+from datetime import timedelta
 from uuid import uuid4
 
 import pytest
 
 from orchestration import api, registry
+from orchestration.database import clock
 from orchestration.models import (
     Alert,
     Attempt,
@@ -438,3 +441,29 @@ class TestLook:
         Gate.objects.filter(agent="asked").update(state="closed", opened_at=None, probe_at=None)
         hold(actor="ann", reason="down", agent="asked")
         assert looks.look(["asked"], 20) == {}
+
+
+@pytest.mark.parametrize("off", [-3600.0, 3600.0])
+def test_durations_count_by_the_clock_as_it_is_where_it_was_set_since_it_was_measured(
+    declare, run, monkeypatch, off
+):
+    declare(
+        replace(REVIEW, remind=[60.0]),
+        Declared(name="note", compute=dict, not_before=90.0),
+        Declared(name="dated", person="fraud", ends_within=field("until")),
+    )
+    until = clock.database_now() + timedelta(days=1)
+    there, at = clock._measured
+    monkeypatch.setattr(clock, "_measured", (there + off, at))
+    api.submit("w", reference="1", data={"cents": 1, "until": until.isoformat()})
+    run.go()
+    waits = {wait.step.name: wait for wait in Wait.objects.select_related("step")}
+    now = waits["review"].awaited_at
+
+    def seconds(moment):
+        return pytest.approx((moment - now).total_seconds(), abs=0.01)
+
+    assert seconds(waits["review"].ends_by) == 3600.0
+    assert seconds(waits["review"].due_at) == 60.0
+    assert seconds(waits["note"].due_at) == 90.0
+    assert (waits["dated"].ends_by, waits["dated"].due_at) == (until, until)

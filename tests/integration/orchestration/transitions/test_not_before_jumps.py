@@ -72,6 +72,20 @@ def test_jump_there_and_back_restores_it(waiting, first):
     assert left(its_wait(step), "due_at") == near(300)
 
 
+@pytest.mark.parametrize("first", [HOUR, -HOUR])
+def test_wait_for_a_result_is_as_long_as_before_after_each_of_two_jumps(monkeypatch, first):
+    review = Declared(name="review", person="fraud", ends_within=300.0, remind=[100.0])
+    monkeypatch.setitem(registry.workflows, "asked", Workflow(name="asked", steps=[review]))
+    step = step_of(new_task(workflow="asked"), "review")
+    for seconds in (first, -first):  # at once, so that it began within the time between two looks
+        shifted(Wait.objects, seconds, "awaited_at", "ends_by", "due_at")
+        jump(seconds)
+        wait = its_wait(step)
+        assert [left(wait, name) for name in ("awaited_at", "due_at", "ends_by")] == near(
+            [0, 100, 300]
+        )
+
+
 @pytest.mark.parametrize("seconds", [HOUR, -HOUR])
 def test_time_of_the_calendar_stays(waiting, seconds):
     at = database_now() + timedelta(days=2)
