@@ -48,7 +48,7 @@ class Effect(NamedTuple):
 
 def effects(stack: Clients, tasks: Collection[str]) -> list[Effect]:
     """Return what the partner did for tasks, in its order."""
-    found: list[Effect] = []
+    done: list[Effect] = []
     after: int | None = 0
     while after is not None:
         page = stack.sandbox(f"/ledger?partner=bench&limit={PAGE}&after={after}")
@@ -56,8 +56,8 @@ def effects(stack: Clients, tasks: Collection[str]) -> list[Effect]:
         for entry in page["entries"]:
             if entry["effect"] in {"call", "void"}:
                 at = datetime.fromisoformat(entry["at"])
-                found.append(Effect(entry["key"], at, entry["target"] or ""))
-    return [effect for effect in found if effect.task in tasks]
+                done.append(Effect(entry["key"], at, entry["target"] or ""))
+    return [effect for effect in done if effect.task in tasks]
 
 
 def judge(stack: Clients, references: Collection[str]) -> dict[str, tuple[str, str]]:

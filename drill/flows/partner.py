@@ -127,11 +127,9 @@ def main(prefix: str, number: str) -> None:
 
     def wait_until(statement: str, moment: str) -> None:
         mine = [charge for charge, kind in charges.items() if moment in REPORTS[kind]]
+        is_so = [(len(mine),)]
         wait_for(
-            lambda: sql.run(statement, [mine]) == [(len(mine),)],
-            f"all are {moment}",
-            PATIENCE_S,
-            pause=0.1,
+            lambda: sql.run(statement, [mine]) == is_so, f"all are {moment}", PATIENCE_S, pause=0.1
         )
 
     with ThreadPoolExecutor(8) as pool:

@@ -150,6 +150,6 @@ def _require_order(stack: Stack, orders: Sequence[str]) -> None:
             if "/" in reference:
                 of_children[reference].append(effect.step)
     assert len(turns) > len(orders) / 2, f"only {len(turns)} orders had effects to take back"
-    wrong = [reference for reference, found in turns.items() if found != sorted(found)]
+    wrong = [reference for reference, order in turns.items() if order != sorted(order)]
     wrong += [reference for reference, steps in of_children.items() if steps != sorted(steps)[::-1]]
     assert not wrong, f"not undone in the reverse order: {wrong[:5]}"
