@@ -81,8 +81,8 @@ class Agent(Receiver):
         """Ask the service for the result of an earlier call by its key, without any effect.
 
         Returns what the action would have, if it was done, or None if the service knows of no effect. After
-        None the action may run under a new key, so None must never be a guess. Raises `Rejected` if the service
-        refused the call, `Transient` or `Unknown` if that is unclear, and `Later` while its result is to come.
+        None the action may run under a new key, so None must never be a guess. Raises `Rejected` if it was
+        refused, `Transient` or `Unknown` if that is unclear, and `Later` while the result is to come.
         Implement it only if the answer stays right after the service has forgotten the key.
         """
         raise NotImplementedError
