@@ -16,13 +16,12 @@ REPORTED_EARLY = (
 ASKABLE = f"""orchestration_policy p JOIN orchestration_gate g ON g.agent = p.agent AND g.state = 'closed'
     AND (g.paused_until IS NULL OR g.paused_until <= (SELECT clock_timestamp()))
     AND NOT {holds_agent("p.agent")}"""
-# Those of them that are to be asked now, and the seconds until the first is: one probe of wait_look for each
-AGENTS_TO_ASK = f"""SELECT p.agent FROM {ASKABLE} WHERE EXISTS (
-    SELECT FROM orchestration_wait w
-    WHERE w.agent = p.agent AND w.look_at <= (SELECT clock_timestamp()))"""  # noqa: S608 - constants of our own
-FIRST_LOOK = f"""SELECT extract(epoch FROM min(n.look_at) - (SELECT clock_timestamp()))::float8
-    FROM {ASKABLE} CROSS JOIN LATERAL (SELECT w.look_at FROM orchestration_wait w
-        WHERE w.agent = p.agent AND w.look_at IS NOT NULL ORDER BY w.look_at LIMIT 1) n"""  # noqa: S608 - constants of our own
+# The agents with when the first question to each is due: one probe of wait_look for each
+FIRST_LOOKS = f"""SELECT p.agent, first.look_at FROM {ASKABLE} CROSS JOIN LATERAL (
+    SELECT w.look_at FROM orchestration_wait w
+    WHERE w.agent = p.agent AND w.look_at IS NOT NULL ORDER BY w.look_at LIMIT 1) first"""  # noqa: S608 - constants of our own
+ANY_TO_ASK = f"""EXISTS (SELECT FROM ({FIRST_LOOKS}) looks
+    WHERE look_at <= (SELECT clock_timestamp()))"""
 
 
 class Wait(models.Model):

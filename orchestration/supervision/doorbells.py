@@ -11,7 +11,7 @@ from ..models.join import JOINS_DUE
 from ..models.low_water import AGENTS_FROM, MAY_GO
 from ..models.request import REQUESTS, waits_for_person
 from ..models.undo import UNDO_REQUESTED
-from ..models.wait import AGENTS_TO_ASK, REPORTED_EARLY
+from ..models.wait import ANY_TO_ASK, REPORTED_EARLY
 from ..states import LOCAL
 from ..transitions.gates import FIRST
 
@@ -25,7 +25,7 @@ REQUESTED = REQUESTS.is_overdue(f"NOT {waits_for_person('m')}")
 CLAIMABLE = f"""
 EXISTS (SELECT FROM {AGENTS_FROM} WHERE NOT {holds_agent("m.agent")} AND {MAY_GO})
 OR {FIRST.format(agent=f"'{LOCAL}'")} IS NOT NULL
-OR {UNDO_REQUESTED} OR {JOINS_DUE} OR {REPORTED_EARLY} OR EXISTS ({AGENTS_TO_ASK})
+OR {UNDO_REQUESTED} OR {JOINS_DUE} OR {REPORTED_EARLY} OR {ANY_TO_ASK}
 """
 
 # What lies unserved on a queue whose work is rows

@@ -1,6 +1,6 @@
 """What is decided about one locked task: its steps as they are then, and all that is to be written."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -106,6 +106,12 @@ class Change:
             other.direction == Direction.UNDO and other.name == step.name
             for other in self.steps.values()
         )
+
+    def notify_of_part(self, names: Collection[str]) -> None:
+        """Have the application get the names of steps that are undone alone."""
+        detail = {"steps": list(names)}
+        kind = StatusKind.UNDOING_PART
+        self.updates.append(StatusUpdate(task=self.id, kind=kind, detail=detail))
 
     def move(
         self,

@@ -83,6 +83,8 @@ def _was_in_doubt(reply: Reply) -> bool:
 def _undo(change: Change, late: LateEffect, request: Mapping[str, Any]) -> None:
     """Have an effect undone whose step had been given up: by its undo step, or by one more."""
     step, undo = late.done, late.undo
+    if not change.undoing:  # its step was undone alone
+        change.notify_of_part([step.name])
     if undo is not None:
         revived = undo.altered(state=StepState.PENDING, request=request)
         change.move(moves.REVIVED, revived, arrival=change.next_in_line(undo), request=request)

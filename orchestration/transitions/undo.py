@@ -133,10 +133,9 @@ def _begin_part(change: Change, part: Collection[str]) -> dict[str, Any]:
     """Have a task go on without some steps; return what its history and its application get."""
     if change.state == TaskState.PROCESSED:
         change.enter(TaskState.PROCESSING)
-    of_part = {"steps": [step.name for step in change.steps.values() if step.name in part]}
-    news = StatusUpdate(task=change.id, kind=StatusKind.UNDOING_PART, detail=of_part)
-    change.updates.append(news)
-    return of_part
+    names = [step.name for step in change.steps.values() if step.name in part]
+    change.notify_of_part(names)
+    return {"steps": names}
 
 
 def _settle(change: Change, planned: UndoPlan, part: Collection[str] | None) -> None:

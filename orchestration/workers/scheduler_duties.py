@@ -10,7 +10,7 @@ from ..database import batches, prepared
 from ..messaging import queues
 from ..models.join import JOINS_DUE
 from ..models.undo import UNDO_REQUESTED
-from ..models.wait import AGENTS_TO_ASK, FIRST_LOOK, REPORTED_EARLY
+from ..models.wait import FIRST_LOOKS, REPORTED_EARLY
 from ..scheduler import TurnResult
 from ..tracing.subject import about_task
 from ..transitions import joined, looks, reported, requested_undos
@@ -19,8 +19,11 @@ from ..transitions.handled import Handled
 logger = logging.getLogger(__name__)
 # One statement for all, as a scheduler looks at each doorbell, and seldom is anything due
 DUE = f"""
-SELECT {UNDO_REQUESTED}, {JOINS_DUE}, {REPORTED_EARLY}, ARRAY({AGENTS_TO_ASK}), ({FIRST_LOOK})
-"""
+SELECT {UNDO_REQUESTED}, {JOINS_DUE}, {REPORTED_EARLY},
+    coalesce(array_agg(l.agent) FILTER (WHERE l.look_at <= (SELECT clock_timestamp())), ARRAY[]::text[]),
+    extract(epoch FROM min(l.look_at) - (SELECT clock_timestamp()))::float8
+FROM ({FIRST_LOOKS}) l
+"""  # noqa: S608 - constants of our own
 
 
 def run(*, ask: bool = True) -> TurnResult:

@@ -38,9 +38,9 @@ class Submitted:
 
 @dataclass(frozen=True, kw_only=True)
 class Accepted:
-    """A request about a task, as it is carried out: `what` is one of these.
+    """A request about a task, as it is carried out.
 
-    "undo", "undo_part", "resubmit", "complete" or "amend".
+    `what` is "undo", "undo_part", "resubmit", "complete" or "amend".
     `data` has the fields of the input that it changes, with their new values.
 
     >>> from uuid import uuid4

@@ -37,6 +37,17 @@ LOSS = (
     ),
     Check(
         invariant=1,
+        remedy="Look at the partner whether the step was done, and have a developer set its state.",
+        query="""
+        SELECT s.reference, 'is processed, but step ' || s.name || ' is cancelled, and no undo names it'
+        FROM audit_step s
+        WHERE s.task_state = 'processed' AND s.direction = 'do' AND s.state = 'cancelled'
+          AND NOT EXISTS (SELECT FROM audit_event e
+              WHERE e.task_id = s.task AND e.kind = 'undo' AND e.detail->'steps' ? s.name)
+        """,
+    ),
+    Check(
+        invariant=1,
         remedy="Resubmit another step of it, which looks at the waiting ones again; or undo it.",
         query="""
         SELECT s.reference, 'step ' || s.name || ' still waits, though all it comes after is done'

@@ -23,6 +23,13 @@ from tests.support.engine import (
 from tests.support.operators import LEADER
 
 STUCK = "system/supervisor/stuck"
+NO_NEW_STEP = """
+SET CONSTRAINTS ALL IMMEDIATE;
+CREATE FUNCTION no_new_step() RETURNS trigger LANGUAGE plpgsql AS
+    $$ BEGIN RAISE EXCEPTION 'a task without new steps'; END $$;
+CREATE TRIGGER no_new_step BEFORE INSERT ON orchestration_step
+    FOR EACH ROW WHEN (NEW.task_id = %(task)s) EXECUTE FUNCTION no_new_step()
+"""
 
 
 @pytest.fixture(autouse=True)
@@ -61,7 +68,7 @@ def step_states(tasks):
 def test_task_that_cannot_be_recovered_delays_no_other(monkeypatch, caplog, bad):
     tasks = expired(7)
     monkeypatch.setattr("orchestration.conf.BATCH_SIZE", 3)
-    plant(tasks[bad], "processed")
+    plant(tasks[bad], "undone")
     assert str(sweep(LEADER)) == "6 retried"
     assert step_states(tasks) == ["processing" if n == bad else "pending" for n in range(7)]
     assert not Attempt.objects.filter(step__task=tasks[bad]).exists()  # nothing was half done
@@ -83,7 +90,7 @@ def test_bad_tasks_beyond_a_batch_delay_no_other(monkeypatch):
     tasks = expired(6)
     monkeypatch.setattr("orchestration.conf.BATCH_SIZE", 2)
     for task in tasks[:5]:
-        plant(task, "processed")
+        plant(task, "undone")
     assert str(sweep(LEADER)) == "1 retried"
     assert step_states(tasks) == ["processing"] * 5 + ["pending"]
     assert "noticed: 5," in Alert.objects.get(fingerprint=STUCK).detail
@@ -97,9 +104,8 @@ def test_task_that_cannot_be_undone_delays_no_other(monkeypatch, caplog):
     Step.objects.filter(task__in=tasks, process_state="error").update(
         resolve_by=DatabaseNow() - timedelta(seconds=1)
     )
-    Step.objects.create(  # in the way of the undo step
-        task=tasks[0], name="hello", direction="undo", agent="greeter", action="greet", request={}
-    )
+    with connection.cursor() as cursor:
+        cursor.execute(NO_NEW_STEP, {"task": str(tasks[0].id)})
     monkeypatch.setattr("orchestration.conf.BATCH_SIZE", 2)
     assert sweep(LEADER)["to undo"] == 3
     assert [Task.objects.get(id=task.id).state for task in tasks] == ["error", "undoing", "undoing"]

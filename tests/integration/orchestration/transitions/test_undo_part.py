@@ -272,6 +272,26 @@ class TestUnderWay:
         task.refresh_from_db()
         assert task.state == "processing"
 
+    @pytest.mark.usefixtures("trip")
+    def test_effect_that_shows_after_its_step_was_cancelled_is_undone(self):
+        task = new_task(workflow="trip", reply_to="travel")
+        first, second = claimed()
+        record([reply_to(first, "transient"), reply_to(second)])
+        assert undo_part(task.id, ["a"], actor="ann", reason="no more") is None
+        (last,) = claimed()
+        record([reply_to(last)])
+        task.refresh_from_db()
+        assert task.state == "processed"
+        record([reply_to(first)])
+        task.refresh_from_db()
+        assert task.state == "processing"
+        assert messages()[-1] == "undoing_part"
+        (undoing,) = claimed()
+        assert undoing.key == f"{task.id}:a:undo:1"
+        record([reply_to(undoing)])
+        task.refresh_from_db()
+        assert (task.state, messages()[-1]) == ("processed", "completed")
+
     def test_what_was_accepted_is_undone(self, declare, run):
         declare(greet("a"), greet("b"))
         trip = run.submit("trip")
