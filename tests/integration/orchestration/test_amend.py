@@ -12,6 +12,7 @@ from orchestration.models import Event, StatusMessage, Submission, Task, TaskReq
 from orchestration.transitions.holds import hold
 from orchestration.transitions.replies import record
 from tests.support.engine import claimed, new_task, reply_to, run_to_end, step_of
+from tests.support.violations import violations
 
 pytestmark = pytest.mark.django_db
 DATA = {"name": "Ada", "town": "Bath", "cents": 500}
@@ -119,6 +120,17 @@ def test_application_gets_what_changed_in_the_same_transaction():
     assert (message.kind, message.detail) == (
         "amended", {"fields": ["town"], "request": str(request.request)},
     )  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["amended", "reminder", "undoing_part"])
+def test_audit_knows_what_the_last_message_of_a_task_may_be(kind):
+    task = trip()
+    send(task, "pay")
+    amend(town="York")
+    StatusMessage.objects.filter(id=last_message().id).update(kind=kind)
+    assert not [breach for breach in violations() if breach.invariant == 11]
+    StatusMessage.objects.filter(id=last_message().id).update(kind="completed")
+    assert [breach for breach in violations() if breach.invariant == 11]
 
 
 def test_history_has_no_personal_value():
