@@ -63,7 +63,7 @@ def request_undo(
     actor: str,
     reason: str,
     id: UUID,  # noqa: A002 - what it is to the application
-    steps: Collection[str] = (),
+    steps: Collection[str] | None = None,
     reply_to: str = "",
 ) -> None:
     """Ask for a task to be undone, durably, inside your own transaction if you like.
@@ -78,6 +78,7 @@ def request_undo(
     they did, in reverse order. Other steps go on; a processed task is processed again in the end. The message
     `undoing_part` has the names of all these `steps`, and `accepted` gets "undo_part". If no other step is
     left, the task itself is undone. NO_SUCH_STEP and NOT_UNDOABLE (that was undone before) are refusals.
+    `ValueError` is raised where it names none: an empty list is not the whole task.
 
     A task whose workflow is no longer declared is undone by what its steps have, without `accepted`, once no
     worker has known the workflow for some two minutes; without such a task, `NotRegistered` is raised.
@@ -89,13 +90,15 @@ def request_undo(
     >>> progress("greet", "42").state.value
     'undone'
     """
+    if steps is not None and (not steps or isinstance(steps, str)):
+        raise ValueError(f"steps={steps!r}: give a list with the name of at least one step")
     post(
         TaskRequest(
             request=id,
             workflow=workflow,
             reference=reference,
-            what=RequestedAct.UNDO_PART if steps else RequestedAct.UNDO,
-            amendment={"steps": list(steps)} if steps else {},
+            what=RequestedAct.UNDO if steps is None else RequestedAct.UNDO_PART,
+            amendment={} if steps is None else {"steps": list(steps)},
             actor=actor,
             because=reason,
             reply_to=reply_to,

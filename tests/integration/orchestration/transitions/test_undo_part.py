@@ -146,6 +146,14 @@ class TestRefused:
         assert undo(run, trip, *names) == "NO_SUCH_STEP"
         assert trip.undo_steps == {}
 
+    @pytest.mark.parametrize("steps", [[], (), "a", ""])
+    def test_list_without_a_name_is_not_the_whole_task(self, run, trip, steps):
+        run.go()
+        with pytest.raises(ValueError, match="at least one step"):
+            trip.handle.undo(actor="ann", reason="no more", id=uuid4(), steps=steps)
+        run.go()
+        assert (trip.state, TaskRequest.objects.count()) == ("processed", 0)
+
     def test_task_that_is_undone(self, run, trip):
         run.go()
         trip.handle.undo(actor="ann", reason="all", id=uuid4())
