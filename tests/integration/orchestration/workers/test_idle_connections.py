@@ -54,11 +54,14 @@ def redis_timeout(seconds):
 
 
 def only_waiting():
-    """Return whether each client of Redis but this one waits for a doorbell, the others being closed."""
+    """Return whether each client of Redis but this one waits for a doorbell, the others being closed.
+
+    A client that waits for a message of its inbox belongs to a job, whose session with Postgres is in use.
+    """
     redis = queues.connection()
     mine = str(redis.client_id())
     clients = [other for other in redis.client_list() if other["id"] != mine]
-    return all("b" in other["flags"] for other in clients)
+    return all("b" in other["flags"] and other["cmd"] != "blmpop" for other in clients)
 
 
 def close_idle_sessions():
