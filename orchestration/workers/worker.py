@@ -68,11 +68,18 @@ class QueueWorker(SimpleWorker):
             except RedisError as error:
                 logger.warning("queue %s: Redis is away: %s", self.served, error)
                 time.sleep(conf.REDIS_RECONNECT_S)
+                self._ring_anew()
             except Exception:  # any error: the job has left the queue already
                 logger.exception("queue %s: a malformed job was refused", self.served)
             else:
                 if dequeued is None or not self._take(*dequeued):
                     break
+
+    def _ring_anew(self) -> None:
+        """Call a worker: Redis may have handed over a doorbell to the connection that broke."""
+        with suppress(redis_breaker.Unreachable):  # tried again as long as Redis is away
+            queues.clear_doorbell(self.served)
+            queues.ring(self.served)
 
     def _take(self, job: Job, queue: Queue) -> bool:
         """Run a job; if the process stops, call another worker instead. Return whether it ran."""

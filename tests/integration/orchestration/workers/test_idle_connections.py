@@ -85,7 +85,10 @@ def seconds_of_a_task():
     """Have the workers process a task; return what that took."""
     task = new_task()
     queues.ring(queues.SCHEDULER)
+    return seconds_until_processed(task)
 
+
+def seconds_until_processed(task):
     def ended():
         task.refresh_from_db()
         return task.ended_at
@@ -107,6 +110,18 @@ def test_redis_that_closes_idle_connections_delays_nothing(tmp_path, count):
             took.append(seconds_of_a_task())
     assert max(took) < conf.DOORBELL_TTL_S
     assert "must wait" not in log.read_text()
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_doorbell_that_is_lost_with_its_connection_rings_again(tmp_path, count):
+    """Redis may close a connection as it hands over the job; then only the doorbell's flag is left."""
+    redis = queues.connection()
+    with receiving() as service, workers(count, service, tmp_path / "log"):
+        service.answers, service.body = [200], b'{"id": "g1", "effect": "none"}'
+        redis.set(queues.flag(queues.SCHEDULER), 1)
+        task = new_task()
+        redis.client_kill_filter(_type="normal", skipme=True)
+        assert seconds_until_processed(task) < conf.DOORBELL_TTL_S
 
 
 def test_job_that_loses_redis_leaves_the_doorbell_free(caplog):
