@@ -125,3 +125,15 @@ def _clean_redis(request):
         from orchestration.messaging import queues
 
         queues.connection().flushdb()
+
+
+@pytest.fixture(autouse=True)
+def _patient_transaction(request):
+    """Let a test that runs in a transaction hold it: Postgres ends one that is idle for some seconds."""
+    mark = request.node.get_closest_marker("django_db")
+    if mark and not mark.kwargs.get("transaction"):
+        request.getfixturevalue("db")
+        from django.db import connection
+
+        with connection.cursor() as cursor:
+            cursor.execute("SET LOCAL idle_in_transaction_session_timeout = 0")

@@ -102,10 +102,9 @@ class Change:
 
     def undoes(self, step: StepView) -> bool:
         """Return whether a step is being undone, or undoes one: with its whole task, or with a part of it."""
-        return self.undoing or any(
-            other.direction == Direction.UNDO and other.name == step.name
-            for other in self.steps.values()
-        )
+        return self.undoing or step.name in {
+            other.name for other in self.steps.values() if other.direction == Direction.UNDO
+        }
 
     def notify_of_part(self, names: Collection[str]) -> None:
         """Have the application get the names of steps that are undone alone."""

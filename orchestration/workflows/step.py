@@ -120,7 +120,7 @@ class Step:
             return self.request
         return {"items": [self.request] if self.each is None else each(self.request, self.each)}
 
-    @property
+    @cached_property
     def undo_action(self) -> str:
         """What is stored as the action that undoes it; empty if there is none."""
         if self.workflow:

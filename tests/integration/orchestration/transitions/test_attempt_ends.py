@@ -183,7 +183,7 @@ ANEW = [
     )
 ]  # fmt: skip
 
-pytestmark = pytest.mark.django_db(transaction=True)  # none is open while agents answer
+pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
