@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from statistics import median
 
@@ -17,19 +18,25 @@ from bench.systems import ENGINE, PYTHON
 from sasweb.stack.folders import PROJECT
 
 FOLDER = PROJECT / ".bench" / "against"
-ROUNDS = 3  # pairs: the speed of a shared machine varies within minutes
+ROUNDS = 3
 
 Costs = Mapping[str, float]
 
 
 def compare(commit: str, at_most: float) -> int:
-    """Measure both commits by turns; return 1 if a task costs more than `at_most` of the other's CPU."""
-    tree = check_out(commit)
-    costs: dict[str, list[Costs]] = {"here": [], "there": []}
-    for number in range(1, ROUNDS + 1):
-        for name, folder in [("there", tree), ("here", PROJECT)]:
-            costs[name].append(measured(folder))
-            progress(f"round {number}, {name}: {own_cost(costs[name][-1]):.2f} ms")
+    """Measure both commits side by side; return 1 if a task costs more than `at_most` of the other's CPU.
+
+    The speed of a shared machine varies within seconds: only what runs at the same time can be compared.
+    """
+    trees = {"there": check_out(commit), "here": PROJECT}
+    costs: dict[str, list[Costs]] = {name: [] for name in trees}
+    with ThreadPoolExecutor(len(trees)) as side_by_side:
+        for number in range(1, ROUNDS + 1):
+            for name, cost in zip(
+                trees, side_by_side.map(measured, trees, trees.values()), strict=True
+            ):
+                costs[name].append(cost)
+                progress(f"round {number}, {name}: {own_cost(cost):.2f} ms")
     share = ratio(costs["here"], costs["there"])
     sys.stdout.write(f"{report(costs, commit)}\n\n")
     missed = [f"A task costs {share:.2f} of its CPU at {commit}; the target is {at_most:g}."]
@@ -48,10 +55,10 @@ def check_out(commit: str) -> Path:
     return tree
 
 
-def measured(tree: Path) -> Costs:
+def measured(name: str, tree: Path) -> Costs:
     """Return ms of CPU per task and kind of process, by the quick benchmark of a commit."""
     python = tree / ".venv" / "bin" / "python" if tree != PROJECT else PYTHON
-    environment = {**os.environ, "DATA_DIR": str(FOLDER / "data")}
+    environment = {**os.environ, "DATA_DIR": str(FOLDER / "data" / name)}
     done = subprocess.run(
         [str(python), "-m", "bench", "--quick", "--only", ENGINE, "--json"],
         cwd=tree,

@@ -41,7 +41,7 @@ def measure(options: argparse.Namespace) -> int:
         for family in (ENGINE, DBOS):
             bed.run(PREPARE[family].command, PREPARE[family].environment)
         for flow, calls in FLOWS.items():
-            pair = [of_flow(system, flow, calls) for system in (engine(), dbos_queue(2))]
+            pair = [of_flow(system, flow, calls) for system in (engine(flows=True), dbos_queue(2))]
             figures = {system.label: Findings(system) for system in pair}
             for number in range(1, options.rounds + 1):
                 for system in pair:

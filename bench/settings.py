@@ -9,3 +9,4 @@ from sasweb.settings import INSTALLED_APPS
 INSTALLED_APPS = [*INSTALLED_APPS, "bench.engine"]
 CALLERS = [caller(number) for number in range(1, int(os.environ.get("AGENTS", "1")) + 1)]
 STEPS = int(os.environ.get("STEPS", "3"))  # of a task
+FLOWS = "FLOWS" in os.environ  # whether what `bench.flows` runs is declared

@@ -53,9 +53,11 @@ def _django(process: str) -> dict[str, str]:
     }
 
 
-def engine(schedulers: int = 1, agents: int = 1, calls: int = 3) -> System:
+def engine(schedulers: int = 1, agents: int = 1, calls: int = 3, *, flows: bool = False) -> System:
     """Return this engine: one process of each kind, unless more are asked for."""
     manage, more = [PYTHON, "manage.py"], {"AGENTS": str(agents), "STEPS": str(calls)}
+    if flows:
+        more["FLOWS"] = "yes"
     parts = [("submission", "submission"), *[("scheduler", "scheduler")] * schedulers]
     parts += [("agent", caller(number)) for number in range(1, agents + 1)]
     return System(

@@ -1,10 +1,9 @@
-from dataclasses import replace
 from typing import Any
 from urllib.parse import quote
 
 from django.conf import settings
 
-from orchestration.api import Call, HttpAgent, Later, Step, Workflow, action, field, item, register
+from orchestration.api import Call, HttpAgent, Later, Step, Workflow, action, field, register
 
 AN_HOUR = 3600.0
 
@@ -61,20 +60,7 @@ PAY = Step(
     request={"order": field("order")},
     undo=None,
 )
-CAPTURE = Step(
-    name="capture", agent=settings.CALLERS[0], action="call", after=["pay"],
-    request={"order": field("order")}, undo=None,
-)  # fmt: skip
 register(Workflow(name="confirmed", steps=[PAY]))
-register(Workflow(name="bank", steps=[PAY, CAPTURE]))
 
-SEND = Step(
-    name="send", agent=settings.CALLERS[0], action="call",
-    request={"order": field("order"), "warehouse": field("warehouse")}, undo=None,
-)  # fmt: skip
-PARCELS = Step(
-    name="parcels", workflow="parcel", each=field("warehouses"),
-    request={"order": field("order"), "warehouse": item()},
-)  # fmt: skip
-register(Workflow(name="parcel", steps=[SEND]))
-register(Workflow(name="parcels", steps=[PARCELS, replace(CAPTURE, after=["parcels"])]))
+if settings.FLOWS:  # what one declares costs each turn: also the plain tasks of other benchmarks
+    import bench.engine.flows  # noqa: F401
