@@ -19,7 +19,7 @@ TURN_INTERVAL_S = 0.01
 GATHER_REPLIES_S = 0.001
 # a scheduler asks services about this many awaited steps, then no more for a while: each question costs as
 # much as a step, and plain work must not wait behind thousands that are due at once
-LOOKS_AT_A_TIME, LOOKS_INTERVAL_S = 20, 0.1
+LOOKS_AT_A_TIME, LOOKS_INTERVAL_S = 10, 0.1
 SLOW_LOOK_S = 0.005  # a look along an index that takes longer may have passed many dead entries
 INBOX_IDLE_S = 1.0  # a worker waits this long for another message; must be below REDIS_TIMEOUT_S
 RERING_AFTER_S = 1.0  # the leader rings again for work that waits longer: its doorbell may be lost
