@@ -20,6 +20,7 @@ TABLES = (
 SETTINGS = {
     "session_replication_role": "replica",
     "statement_timeout": "0",
+    "lock_timeout": "0",  # an index may have to wait until an autovacuum gives way
     "maintenance_work_mem": "'512MB'",
     "synchronous_commit": "off",
 }
