@@ -130,7 +130,7 @@ class Operation(models.Model):
     preview = StoredJSON(
         default=dict,
         db_default={},
-        help_text="The dry run: {eligible, skipped by reason, calls, money, forced, standing}.",
+        help_text="The dry run: {eligible, skipped by reason, calls, money, forced, standing, followed}.",
     )
     approval = models.CharField(
         max_length=200, blank=True, help_text="Why a second person must agree, if so."

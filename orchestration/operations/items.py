@@ -108,6 +108,12 @@ JOIN orchestration_step s ON s.task_id = t.task
 WHERE t.why IN ('', %(irreversible)s) AND s.direction = 'do' AND s.irreversible <> '' AND {MAY_BE_DONE}
 GROUP BY 1, 2 ORDER BY 3 DESC, 1, 2 LIMIT 20
 """  # noqa: S608 - constants of our own
+# Tasks about one may have undone a part of it, as a return refunds: the undo repeats that (task_by_about).
+FOLLOWED = """
+SELECT count(*) FROM ({items}) AS f JOIN orchestration_task t ON t.id = f.task
+WHERE f.why = '' AND EXISTS (SELECT FROM orchestration_task o WHERE o.about_reference = t.reference
+    AND o.about_reference > '' AND o.about_workflow = t.workflow AND o.state <> 'undone')
+"""
 CALLS = {Act.RESUBMIT: CALLS_OF_STEPS, Act.BY_HAND: CALLS_OF_STEPS, Act.UNDO: CALLS_OF_UNDO}
 
 COUNT = """
@@ -150,7 +156,8 @@ def preview_figures(act: Act, chosen: SelectedTasks) -> dict[str, Any]:
     `eligible` counts items, `skipped` counts the others by reason; `calls` are {agent, action,
     count}; `money` is the sum moved, by currency, in minor units. For an undo, `forced` counts the items
     with irreversible steps, and `standing` lists these steps: {step, why, count}. Without force, it lists
-    the steps that forbid the undo.
+    the steps that forbid the undo. `followed` counts the items about which there are other tasks that were
+    not undone: the undo may repeat what these did.
     """
     query, parameters = _statement_for(act, chosen)
     rows = sql.run(COUNT.format(items=query), parameters)
@@ -163,12 +170,18 @@ def preview_figures(act: Act, chosen: SelectedTasks) -> dict[str, Any]:
         "money": money,
         "forced": sum(forced for why, _, forced in rows if not why),
         "standing": _standing(query, parameters) if act == Act.UNDO else [],
+        "followed": _followed(query, parameters) if act == Act.UNDO else 0,
     }
 
 
 def _standing(query: str, parameters: Mapping[str, Any]) -> list[dict[str, Any]]:
     rows = sql.run(STAND.format(items=query), parameters)
     return [{"step": step, "why": why, "count": count} for step, why, count in rows]
+
+
+def _followed(query: str, parameters: Mapping[str, Any]) -> int:
+    ((count,),) = sql.run(FOLLOWED.format(items=query), parameters)
+    return int(count)
 
 
 def freeze(operation: Operation, chosen: SelectedTasks) -> None:

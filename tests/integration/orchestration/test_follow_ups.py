@@ -14,6 +14,7 @@ from orchestration.models import Submission, Task
 from orchestration.operations.undo_preview import undo_preview
 from orchestration.transitions.undo import undo
 from tests.support.engine import new_task, run_to_end
+from tests.support.operations import drafted
 from tests.support.operators import browser, person
 from tests.support.page import page
 from tests.support.plans import plan
@@ -151,6 +152,22 @@ def test_preview_says_nothing_where_there_is_none(client):
     follow_up(about=TaskHandle("return", "42"))  # another task of the same reference
     assert undo_preview(order.id)["follow_ups"] == []
     assert not page(client.get(reverse("ops:undo", args=[order.id]))).all("[data-follow-ups]")
+
+
+def test_dry_run_of_many_undos_counts_the_tasks_with_follow_ups_that_stand():
+    followed, undone, alone = (new_task(name) for name in ("42", "43", "44"))
+    follow_up()
+    gone = follow_up("r-2", about=TaskHandle("greet", "43"))
+    assert undo(gone.id, actor="ann", reason="by mistake") is None
+    ann = person("ann", "operate", "undo", "bulk", "see_personal")
+    warned = {}
+    for tasks in ([followed, undone, alone], [undone, alone]):
+        draft = drafted(tasks, "undo", actor=ann)
+        address = reverse("ops:operation", args=[draft.id])
+        strips = page(browser(ann).get(address)).all("[data-followed]")
+        warned[draft.preview["followed"]] = [strip["data-followed"] for strip in strips]
+    assert warned == {1: ["1"], 0: []}
+    assert drafted([followed], "hold").preview["followed"] == 0
 
 
 def test_search_and_export_know_what_a_task_is_about(client):
