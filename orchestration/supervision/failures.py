@@ -15,7 +15,6 @@ from ..decisions.gate import GateView, answered_since, excuses, observe
 from ..decisions.recovery import (
     INSTANCE_SICK,
     Cancel,
-    Decision,
     Failure,
     GiveUp,
     Retry,
@@ -53,11 +52,7 @@ def recover(
     known = policies.of_steps([step.key for step in failed])
     excused = _excused(failed, losses)
 
-    def judge(step: Failed, failure: Failure) -> Decision:
-        failure = replace(failure, undoing=step.change.undoes(step.view))
-        return decide(known[step.key], failure, chance())
-
-    decided = [(step, judge(step, failure)) for step, failure in excused]
+    decided = [(step, decide(known[step.key], failure, chance())) for step, failure in excused]
     again = [(step, what) for step, what in decided if isinstance(what, Retry)]
     hopeless = [(step, what) for step, what in decided if isinstance(what, Undo)]
     # a hold prevents the undo: the step becomes an error until the hold ends
