@@ -4,11 +4,13 @@ from uuid import UUID
 
 from django.db import transaction
 
+from ..database import sql
 from ..decisions.fairness import Arrival, Line
 from ..decisions.progress import Refusal
-from ..models import Task
+from ..models import Event, Task
 from ..models.history import EventKind
 from ..states import ENDED_STEP_STATES, FINAL_TASK_STATES, StepState
+from .change import Change
 from .locked_task import lock
 from .step_update import StepUpdate, require
 from .turns import next_turns
@@ -17,6 +19,15 @@ from .turns import next_turns
 MOVED = StepUpdate(
     "priority = r.priority, turn = coalesce(r.turn, s.turn)", priority="smallint", turn="bigint"
 )
+# A task, and what has not ended below it: along task_child_unended.
+FAMILY = """
+WITH RECURSIVE family AS (
+    SELECT %(task)s::uuid AS id FROM orchestration_task WHERE id = %(task)s::uuid
+    UNION ALL
+    SELECT t.id FROM family JOIN orchestration_step s ON s.task_id = family.id
+    JOIN orchestration_task t ON t.parent_id = s.id AND t.ended_at IS NULL)
+SELECT id FROM family
+"""
 
 
 @transaction.atomic
@@ -25,10 +36,11 @@ def prioritize(
 ) -> Refusal | None:
     """Give a task another priority; return why not, or None when it was done.
 
-    It holds for its steps that have not ended, and from the next claim on. `seen` is the priority that
-    it had when this was decided: if it has another by now, nothing happens.
+    It holds for its steps and children that have not ended, and from the next claim on. `seen` is the
+    priority that it had when this was decided: if it has another by now, nothing happens.
     """
-    change = lock([task_id]).get(task_id)
+    changes = _with_children(task_id)
+    change = changes.get(task_id)
     if change is None:
         return Refusal.NO_SUCH_TASK
     if change.state in FINAL_TASK_STATES:
@@ -37,18 +49,36 @@ def prioritize(
         return Refusal.CHANGED
     if priority == change.priority:
         return Refusal.SAME_PRIORITY
-    steps = [step for step in change.steps.values() if step.state not in ENDED_STEP_STATES]
-    waiting = [step for step in steps if step.state == StepState.PENDING]
-    lines = [Line(step.agent, priority, change.fairness_key) for step in waiting]
-    ids = [step.id for step in waiting]
+    moved = [each for each in changes.values() if each.priority != priority]
+    steps = [
+        (each, step)
+        for each in moved
+        for step in each.steps.values()
+        if step.state not in ENDED_STEP_STATES
+    ]
+    waiting = [(each, step) for each, step in steps if step.state == StepState.PENDING]
+    lines = [Line(step.agent, priority, each.fairness_key) for each, step in waiting]
+    ids = [step.id for _, step in waiting]
     turns = dict(zip(ids, next_turns([Arrival(line) for line in lines]), strict=True))
     MOVED.write(
-        steps, priority=[priority] * len(steps), turn=[turns.get(step.id) for step in steps]
+        [step for _, step in steps],
+        priority=[priority] * len(steps),
+        turn=[turns.get(step.id) for _, step in steps],
     )
-    tasks = Task.objects.filter(id=task_id, state=change.state, priority=change.priority)
-    require(tasks.update(priority=priority), 1)
-    change.note(
-        None, EventKind.PRIORITY, by=actor, reason=reason,
-        before={"priority": change.priority}, after={"priority": priority},
-    ).save()  # fmt: skip
+    tasks = Task.objects.filter(id__in=[each.id for each in moved])
+    require(tasks.update(priority=priority), len(moved))
+    for each in moved:
+        each.note(
+            None, EventKind.PRIORITY, by=actor, reason=reason,
+            before={"priority": each.priority}, after={"priority": priority},
+        )  # fmt: skip
+    Event.objects.bulk_create([event for each in moved for event in each.events])
     return None
+
+
+def _with_children(task_id: UUID) -> dict[UUID, Change]:
+    """Lock a task and those of its children, and of theirs, that have not ended, with any made meanwhile."""
+    changes: dict[UUID, Change] = {}
+    while new := [task for (task,) in sql.run(FAMILY, {"task": task_id}) if task not in changes]:
+        changes |= lock(new)
+    return changes

@@ -4,11 +4,16 @@ import pytest
 from django.core.management import CommandError
 from django.urls import reverse
 
+from orchestration import scheduler
+from orchestration.database import sql
 from orchestration.decisions.progress import Refusal
 from orchestration.models import Event, Policy, Step, Task
+from orchestration.states import LOCAL
+from orchestration.transitions import priority
 from orchestration.transitions.priority import prioritize
 from orchestration.transitions.replies import record
 from orchestration.transitions.undo import undo
+from tests.support import children
 from tests.support.commands import tasks
 from tests.support.engine import claimed, new_task, reply_to, run_to_end, step_of
 from tests.support.operators import browser, person
@@ -62,6 +67,41 @@ def test_ended_steps_keep_their_priority_and_the_undo_has_the_new_one():
     assert (step_of(task).priority, step_of(task, "again").priority) == (0, 5)
     assert undo(task.id, actor="ann", reason="r") is None
     assert Step.objects.get(task=task, direction="undo").priority == 5
+
+
+def test_children_that_have_not_ended_have_the_new_priority_too(monkeypatch):
+    children.declare(monkeypatch)
+    order, (first, *_) = children.begun(3)
+    record([reply_to(first)])
+    Task.objects.filter(parent__task=order, position=1).update(priority=5)
+    assert prioritize(order.id, 5, actor="ann", reason="they called") is None
+    order.refresh_from_db()
+    parcels = Task.objects.filter(parent__task=order).order_by("position")
+    assert (order.priority, [parcel.priority for parcel in parcels]) == (5, [0, 5, 5])
+    steps = Step.objects.filter(task__in=parcels).order_by("task__position")
+    assert [step.priority for step in steps] == [0, 0, 5]  # the second parcel's was changed by hand
+    changed = Event.objects.filter(kind="priority").values_list("task", "actor", "reason")
+    assert set(changed) == {(task.id, "ann", "they called") for task in (order, parcels[2])}
+
+
+def test_children_that_are_made_while_the_priority_changes_have_it(monkeypatch):
+    children.declare(monkeypatch)
+    order = new_task(workflow="order", data={"to": [1, 2]})
+    read = sql.run
+    asked = []
+
+    def run(statement, parameters):
+        rows = read(statement, parameters)
+        if statement == priority.FAMILY:
+            asked.append(len(rows))
+            if len(asked) == 1:  # a scheduler makes them before the lock is there
+                scheduler.run_once("scheduler-0", [], [LOCAL])
+        return rows
+
+    monkeypatch.setattr(priority.sql, "run", run)
+    assert prioritize(order.id, 5, actor="ann", reason="they called") is None
+    assert asked == [1, 3, 3]
+    assert set(Task.objects.values_list("priority", flat=True)) == {5}
 
 
 def test_sent_request_keeps_its_priority():
