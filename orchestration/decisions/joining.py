@@ -43,14 +43,6 @@ def concern(step: StepView) -> bool:
     return step.makes_children or step.direction == Direction.UNDO
 
 
-def reference_of_child(parent: str, step: StepView, position: int) -> str:
-    """Return the reference of the child for an item of a step that begins; `parent` is that of its task."""
-    reference = f"{parent}/{step.name}/{position}"
-    return (
-        f"{reference}.{step.attempt + 1}" if step.attempt else reference
-    )  # the one before was undone
-
-
 def undoes(undo: StepView | None) -> bool:
     """Return whether an undo step awaits that all children of its step are undone."""
     return undo is not None and undo.state == StepState.AWAITING

@@ -7,10 +7,15 @@ a UUID two of these are fixed.
 
 from hashlib import blake2b
 
+from ..payloads import references
+
 
 def trace_of(reference: str) -> int:
-    """Return the id of a task's trace. Tasks of several workflows under one reference share it."""
-    return _digest(reference, 16)
+    """Return the id of a task's trace: that of its parent, if it is a child.
+
+    Tasks of several workflows under one reference share it.
+    """
+    return _digest(next(iter(references.above(reference)), reference), 16)
 
 
 def trace_id(reference: str) -> str:

@@ -9,11 +9,11 @@ from uuid import UUID
 from .. import conf, registry
 from ..cluster import crash_points
 from ..database import clock, sql
-from ..decisions.joining import reference_of_child
 from ..decisions.progress import StepView
 from ..messaging.messages import Reply
 from ..models import Task
 from ..models.fields import child_id
+from ..payloads import references
 from ..payloads.placeholders import Unresolved
 from ..states import Direction, Outcome, StepState, TaskState
 from ..workflows.workflow import Refused
@@ -149,7 +149,7 @@ def _planned(change: Change, step: StepView, above: _Above, there: set[int]) -> 
 
 
 def _child(change: Change, step: StepView, position: int, data: Any, above: _Above) -> Planned:
-    reference = reference_of_child(change.reference, step, position)
+    reference = references.of_child(change.reference, step.name, position, step.attempt)
     if len(reference) > LONGEST_REFERENCE:
         raise NoChildren(
             TOO_LONG, f"the reference {reference} has more than {LONGEST_REFERENCE} characters"

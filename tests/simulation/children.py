@@ -10,11 +10,11 @@ from orchestration.decisions.joining import (
     ending_of_undo,
     lacks,
     may_undo,
-    reference_of_child,
     undoes,
 )
 from orchestration.decisions.progress import Refusal, StepView, after_reply
 from orchestration.models.join import ALL
+from orchestration.payloads import references
 from orchestration.states import FINAL_TASK_STATES, Direction, Outcome, StepState, TaskState
 
 from .services import require
@@ -124,7 +124,7 @@ class Children:
         world, store = self.world, self.store
         assert world.part
         for place in positions:
-            name = reference_of_child(view.task, view, place)
+            name = references.of_child(view.task, view.name, place, view.attempt)
             require(name not in store.tasks, f"{name} is made twice")
             others = [child for child in self.of_step[view.id] if child.position == place]
             require(

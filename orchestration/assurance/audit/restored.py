@@ -5,7 +5,6 @@ the engine's own keys whose steps or tasks do not know of them.
 """
 
 import json
-import re
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,10 +17,11 @@ from ... import registry
 from ...alerting.alerts import LATE_EFFECT
 from ...database import sql
 from ...models.fields import child_id
+from ...payloads import references
+from ...payloads.references import BELOW
 
 # A task's id begins with the time at which it was made; it was committed this much later at most.
 COMMITTED_WITHIN = timedelta(minutes=1)
-CHILD = re.compile(r"(?P<parent>.+)/[^/]+/[0-9]+(\.[0-9]+)?")
 OPEN = "('waiting', 'pending', 'processing', 'error')"
 
 FORGOTTEN = f"""
@@ -48,7 +48,7 @@ LOST = f"""
 SELECT e.task, e.reference, e.agent, e.step, e.direction, e.kind, e.generation, e.result
 FROM audit_ledger e
 WHERE (e.task >= %(first)s OR EXISTS (SELECT FROM orchestration_task t
-        WHERE t.reference = regexp_replace(e.reference, '(/[^/]+/[0-9]+([.][0-9]+)?)+$', '')
+        WHERE t.reference = regexp_replace(e.reference, '({BELOW})+$', '')
             AND t.reference <> e.reference))
     AND (e.kind <> 'none' OR e.direction = 'undo')
     AND NOT EXISTS (SELECT FROM orchestration_task t WHERE t.id = e.task)
@@ -201,7 +201,7 @@ def _read(first: UUID) -> dict[UUID, LostTask]:
 
 def _find_roots(lost: Collection[LostTask]) -> None:
     """Find the children of tasks that are known here, or become known by their submissions."""
-    above = {entry.id: _above(entry.reference) for entry in lost}
+    above = {entry.id: references.above(entry.reference) for entry in lost}
     known: dict[str, dict[UUID, bool]] = defaultdict(dict)
     for reference, task, undoing in sql.run(
         ROOTS, {"references": sorted(set(chain(*above.values())))}
@@ -217,15 +217,6 @@ def _find_roots(lost: Collection[LostTask]) -> None:
             entry.is_child = entry.is_child or (
                 entry.root in known[reference] and not known[reference][entry.root]
             )
-
-
-def _above(reference: str) -> list[str]:
-    """Return the references that a task may be a child of, the outermost first."""
-    above: list[str] = []
-    while child := CHILD.fullmatch(reference):
-        reference = child["parent"]
-        above.insert(0, reference)
-    return above
 
 
 def _root_of(entry: LostTask, between: Sequence[str], roots: Collection[UUID]) -> UUID | None:
