@@ -83,10 +83,11 @@ def wait_for_faults(run: Running) -> None:
 
 @recipe
 def partner(
-    run: Running, *, often: float = 0.3, retries: int = 0, **fault: object
+    run: Running, *, fault: str, often: float = 0.3, retries: int = 0, **more: object
 ) -> Iterator[None]:
     """Apply a fault to a share of all requests; it lasts until at least `retries` attempts followed."""
-    with scripted(run.stack, {"partner": "*", "action": "*", "probability": often, **fault}):
+    scope = {"partner": "*", "action": "*", "probability": often}
+    with scripted(run.stack, {**scope, "fault": fault, **more}):
         yield
         wait_for_faults(run)
         wait_for(lambda: run.retries() >= retries, f"{retries} attempts followed", 60)
