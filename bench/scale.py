@@ -167,7 +167,9 @@ def _settle() -> None:
     began = time.monotonic()
     sweep_all()
     with connection.cursor() as cursor:
+        cursor.execute("SET lock_timeout = 0")  # an autovacuum may have a table for longer
         cursor.execute("VACUUM ANALYZE")
+        cursor.execute("RESET lock_timeout")
     progress(f"{time.monotonic() - began:6.0f} s  settled")
 
 
