@@ -65,7 +65,8 @@ def prioritize(
         priority=[priority] * len(steps),
         turn=[turns.get(step.id) for _, step in steps],
     )
-    tasks = Task.objects.filter(id__in=[each.id for each in moved])
+    states = {each.state for each in moved}
+    tasks = Task.objects.filter(id__in=[each.id for each in moved], state__in=states)
     require(tasks.update(priority=priority), len(moved))
     for each in moved:
         each.note(
