@@ -49,7 +49,11 @@ def prioritize(
         return Refusal.CHANGED
     if priority == change.priority:
         return Refusal.SAME_PRIORITY
-    moved = [each for each in changes.values() if each.priority != priority]
+    moved = [
+        each
+        for each in changes.values()
+        if each.priority != priority and each.state not in FINAL_TASK_STATES
+    ]
     steps = [
         (each, step)
         for each in moved

@@ -84,9 +84,8 @@ def test_children_that_have_not_ended_have_the_new_priority_too(monkeypatch):
     assert set(changed) == {(task.id, "ann", "they called") for task in (order, parcels[2])}
 
 
-def test_children_that_are_made_while_the_priority_changes_have_it(monkeypatch):
-    children.declare(monkeypatch)
-    order = new_task(workflow="order", data={"to": [1, 2]})
+def meanwhile(monkeypatch, act):
+    """Have `act` done between the first look at the family and its lock; return what each look finds."""
     read = sql.run
     asked = []
 
@@ -94,14 +93,34 @@ def test_children_that_are_made_while_the_priority_changes_have_it(monkeypatch):
         rows = read(statement, parameters)
         if statement == priority.FAMILY:
             asked.append(len(rows))
-            if len(asked) == 1:  # a scheduler makes them before the lock is there
-                scheduler.run_once("scheduler-0", [], [LOCAL])
+            if len(asked) == 1:
+                act()
         return rows
 
     monkeypatch.setattr(priority.sql, "run", run)
+    return asked
+
+
+def test_children_that_are_made_while_the_priority_changes_have_it(monkeypatch):
+    children.declare(monkeypatch)
+    order = new_task(workflow="order", data={"to": [1, 2]})
+    asked = meanwhile(monkeypatch, lambda: scheduler.run_once("scheduler-0", [], [LOCAL]))
     assert prioritize(order.id, 5, actor="ann", reason="they called") is None
     assert asked == [1, 3, 3]
     assert set(Task.objects.values_list("priority", flat=True)) == {5}
+
+
+def test_child_that_ends_while_the_priority_changes_keeps_its_own(monkeypatch):
+    children.declare(monkeypatch)
+    order, (first, _) = children.begun(2)
+    meanwhile(monkeypatch, lambda: record([reply_to(first)]))
+    assert prioritize(order.id, 5, actor="ann", reason="they called") is None
+    parcels = Task.objects.filter(parent__task=order).order_by("position")
+    assert [(parcel.state, parcel.priority) for parcel in parcels] == [
+        ("processed", 0),
+        ("processing", 5),
+    ]
+    assert not Event.objects.filter(kind="priority", task=parcels[0]).exists()
 
 
 def test_sent_request_keeps_its_priority():
