@@ -181,6 +181,12 @@ class Event(models.Model):
         return f"{self.kind} by {self.actor}"
 
     @property
+    def what(self) -> str:
+        """Return what it says, in words."""
+        recorded = self.kind == EventKind.BY_HAND and "report" in self.detail
+        return "Result recorded" if recorded else EventKind(self.kind).label
+
+    @property
     def typed(self) -> bool:
         """Return whether its reason may be a person's own words."""
         return self.kind in (*ACTS, EventKind.SETTLED)

@@ -3,6 +3,7 @@
 import pytest
 
 from orchestration import conf
+from tests.support.violations import violations
 
 
 @pytest.fixture(autouse=True)
@@ -10,3 +11,10 @@ def _budgets_last(monkeypatch):
     """Let no budget of time run out because the machine is busy; a test of one sets its own."""
     for name in ("COMPUTE_BUDGET_S", "DUTY_BUDGET_S", "OPERATIONS_BUDGET_S", "SLOW_LOOK_S"):
         monkeypatch.setattr(conf, name, 60.0)
+
+
+@pytest.fixture
+def run(run):
+    """A run of workflows whose tasks the audit finds sound."""
+    yield run
+    assert violations() == []

@@ -111,9 +111,11 @@ ATTEMPTS = """
 INSERT INTO audit_attempt
 SELECT a.* FROM audit_step s JOIN orchestration_attempt a ON a.step_id = s.id
 """
+# Without the line that a person recorded a result: what counts is the report that this was.
 EVENTS = """
 INSERT INTO audit_event
 SELECT e.* FROM audit_slice c JOIN orchestration_event e ON e.task_id = c.id
+WHERE NOT (e.kind = 'by_hand' AND e.detail ? 'report')
 """
 TASKS = """
 INSERT INTO audit_task

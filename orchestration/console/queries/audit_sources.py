@@ -127,13 +127,11 @@ def _of_event(row: Any, place: Cursor, filters: AuditFilter) -> AuditEntry:
 def _what(row: Event) -> str:
     what = str(row.detail.get("what") or "")
     match row.kind:
-        case EventKind.BY_HAND if "report" in row.detail:
-            return "Result recorded"
         case EventKind.BULK if what:
             return f"Operation: {what}"
         case EventKind.INCIDENT if what in IncidentEventKind.values:
             return f"Incident: {IncidentEventKind(what).label.lower()}"
-    return EventKind(row.kind).label
+    return row.what
 
 
 # --- Settings -------------------------------------------------------------------------------------

@@ -46,8 +46,12 @@ class UserAction:
 
 
 def decision_on_step(task_id: UUID, step_id: int, attempt: int) -> UserAction | None:
-    """Return the first decision on a step in error that was shown at `attempt`, if any."""
-    of_step = Q(step=step_id, kind__in=DECIDED, attempt__gte=attempt)
+    """Return the first decision on a step in error that was shown at `attempt`, if any.
+
+    That a result was recorded decided about the step before, while it awaited that.
+    """
+    recorded = Q(detail__has_key="report")
+    of_step = Q(step=step_id, kind__in=DECIDED, attempt__gte=attempt) & ~recorded
     undone = Q(step=None, kind=EventKind.UNDO)
     decisions = Event.objects.filter(of_step | undone, task=task_id)
     return _act(decisions.order_by(F("step").asc(nulls_last=True), "attempt", "id").first())

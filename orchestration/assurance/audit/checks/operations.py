@@ -46,8 +46,9 @@ OPERATIONS = (
         JOIN orchestration_operationitem i ON i.task_id = t.id
         JOIN orchestration_operation o ON o.id = i.operation_id
         LEFT JOIN audit_step s ON s.id = i.step_id
-        WHERE i.state = 'fixed' AND (o.act = 'resubmit' AND s.state <> 'processed'
-            OR o.act = 'by_hand' AND NOT s.by_hand
+        WHERE i.state = 'fixed'
+          AND (o.act IN ('resubmit', 'by_hand') AND s.state NOT IN ('processed', 'skipped')
+            OR o.act = 'by_hand' AND i.change IS NULL AND NOT s.by_hand
             OR o.act = 'undo' AND t.state <> 'undone' AND NOT EXISTS (
                 SELECT FROM audit_event e  -- whose undo goes on
                 WHERE e.task_id = t.id AND e.kind = 'late' AND e.at > i.ended_at))

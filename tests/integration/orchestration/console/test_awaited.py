@@ -177,6 +177,16 @@ class TestRecord:
         assert review.steps == {"review": "error"}
         assert step_of(review, "review").error_message == "as agreed"
 
+    def test_refusal_is_not_taken_for_a_decision_on_the_error(self, run, greeting):
+        step = step_of(greeting, "hello")
+        record(able("correct"), step, ended="refused", code="no", result="")
+        url = reverse("ops:resubmit", args=[step.id])
+        typed = {"attempt": step.attempt, "reason": "again"}
+        assert able("resubmit", name="bob").post(url, typed).status_code == 303
+        run.go()
+        actor, sentence = conflict_of(able("resubmit", name="eve").post(url, typed))
+        assert (actor, "resubmitted it" in sentence) == ("bob", True)
+
     @pytest.mark.parametrize(
         ("wrong", "field"),
         [

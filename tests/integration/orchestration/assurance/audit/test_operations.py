@@ -1,7 +1,10 @@
 """The audit finds bulk operations that do not tell the truth, and is silent about those that do."""
 
+from dataclasses import replace
+
 import pytest
 
+from orchestration import registry
 from orchestration.models import Operation
 from tests.support.engine import new_task, reply_to
 from tests.support.operations import advance, answer, failed, running
@@ -54,6 +57,18 @@ def test_operation_with_wrong_counts_is_found(operation, statement):
     plant(statement)
     named = {(breach.invariant, breach.reference) for breach in violations()}
     assert named == {(13, f"operation {operation.id}")}
+
+
+def test_resubmitted_step_that_is_skipped_is_fixed(monkeypatch):
+    greet = registry.workflows["greet"]
+    steps = [replace(step, refused={"unclear": "pass"}) for step in greet.steps]
+    monkeypatch.setitem(registry.workflows, "greet", replace(greet, steps=steps))
+    operation = running(failed(1))
+    advance(operation)
+    answer(lambda request: reply_to(request, "rejected", code="unclear"))
+    advance(operation)
+    assert operation.item_set.get().state == "fixed"
+    assert violations() == []
 
 
 @pytest.mark.parametrize("state", ["fixed", "sent"])
