@@ -4,8 +4,8 @@ It explains each statement of a turn there: none may read more than it returns.
 
 Then a million more tasks have a step that is awaited for days, and a fifth of the first are held, and
 released: none of that may raise the cost of a claim or a sweep. The cost is the CPU of this process and
-of its database backend, which other load of the machine hardly changes. Keeps its database in
-DATA_DIR/scale (some GB).
+of its database backend, which other load of the machine hardly changes; its speed does, so ratios are of
+costs relative to other work beside them. Keeps its database in DATA_DIR/scale (some GB).
 """
 
 import argparse
@@ -37,10 +37,11 @@ SELECT (SELECT count(*) FROM orchestration_wait JOIN orchestration_attempt USING
 
 @dataclass(frozen=True, kw_only=True)
 class Cost:
-    """Medians in milliseconds: of CPU time and of wall-clock time."""
+    """Medians in milliseconds: of CPU time and of wall-clock time; and of the former to that of `control`."""
 
     cpu: float
     wall: float
+    relative: float
 
 
 def main() -> int:
@@ -70,7 +71,7 @@ def main() -> int:
     print(table(head, rows))
     print("Milliseconds of CPU time (wall-clock time).")
     ratios = {
-        f"{act}_{name}": costs[name][act].cpu / costs["before"][act].cpu
+        f"{act}_{name}": costs[name][act].relative / costs["before"][act].relative
         for act in ("claim", "sweep")
         for name in ("awaited", "held", "released")
     }
@@ -180,13 +181,24 @@ def _measure(rounds: int) -> dict[str, Cost]:
 def cost(act: Callable[[], object], rounds: int) -> Cost:
     """Return the medians of all rounds."""
     act()  # warm up
-    used, wall = [], []
+    used, wall, relative = [], [], []
     for _ in range(rounds):
         before, began = cpu(), time.perf_counter()
         act()
         wall.append(time.perf_counter() - began)
         used.append(cpu() - before)
-    return Cost(cpu=median(used) * 1000, wall=median(wall) * 1000)
+        before = cpu()
+        control()
+        relative.append(used[-1] / (cpu() - before))
+    return Cost(cpu=median(used) * 1000, wall=median(wall) * 1000, relative=median(relative))
+
+
+def control() -> None:
+    """Do what costs the same in each state: how fast the machine is varies between two of them."""
+    from orchestration.models import Policy
+
+    for _ in range(20):
+        Policy.objects.get(agent=AGENT)
 
 
 def cpu() -> float:

@@ -21,7 +21,7 @@ from ...cluster import crash_points
 from ...cluster.duty import Duty
 from ...cluster.leader_election import Leadership
 from ...database import prepared, sql
-from ...models import GateRollUp, RollUpMark, StepRollUp, TaskRollUp
+from ...models import RollUpMark
 from ...models.hold import HOLDS_ALL, holds_agent
 from ...models.low_water import AGENTS, AGENTS_FROM, all_agents, first_in_flight, longest_waiting
 from ...models.rollup import Span
@@ -149,6 +149,16 @@ ON CONFLICT (span, start, agent) DO UPDATE SET
     oldest = greatest(stored.oldest, excluded.oldest)
 """  # noqa: S608 - put together from constants
 WAITING_CAP = 10_001
+# by task_rollup_once, step_rollup_once and gate_rollup_once
+PRUNE = f"""
+WITH ends AS (SELECT * FROM unnest(%(spans)s::int[], %(ends)s::timestamptz[]) AS e (span, at)), {
+    ", ".join(
+        f"{name} AS (DELETE FROM orchestration_{name} r USING ends e WHERE r.span = e.span AND r.start < e.at)"
+        for name in ("taskrollup", "steprollup", "gaterollup")
+    )
+}
+SELECT 1
+"""  # noqa: S608 - put together from constants
 
 
 @dataclass(kw_only=True)
@@ -278,9 +288,7 @@ def _trimmed(took: dict[int, int]) -> Iterator[int]:
 
 def prune(now: datetime) -> None:
     """Delete the rows that no chart shows any more."""
-    for span, longest in SPANS.items():
-        for model in (TaskRollUp, StepRollUp, GateRollUp):
-            model.objects.filter(span=span, start__lt=now - longest).delete()
+    sql.run(PRUNE, {"spans": list(SPANS), "ends": [now - longest for longest in SPANS.values()]})
 
 
 ROLL_UP = Duty(
