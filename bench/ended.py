@@ -138,7 +138,7 @@ def _sweep() -> float:
     open_gates()
     RetentionPolicy.objects.update(keep_days=None)
     sweep_all()
-    return cost(sweep, 20).cpu
+    return cost(sweep, 20)
 
 
 def _claims() -> dict[str, float]:

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from drill.servers import FAST, servers
+from drill.servers import FAST, Servers, servers
 from sasweb.stack import folders
 
 
 @contextmanager
-def database(folder: Path, *, fresh: bool, settings: Sequence[str] = FAST) -> Iterator[None]:
+def database(folder: Path, *, fresh: bool, settings: Sequence[str] = FAST) -> Iterator[Servers]:
     """Run Postgres and Redis in `folder`, and set Django up on a migrated database.
 
     `settings` are those of Postgres; without any it writes to the disk, as in production.
@@ -32,4 +32,4 @@ def database(folder: Path, *, fresh: bool, settings: Sequence[str] = FAST) -> It
         from django.core.management import call_command
 
         call_command("migrate", verbosity=0)
-        yield
+        yield running

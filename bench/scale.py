@@ -5,27 +5,33 @@ It explains each statement of a turn there: none may read more than it returns.
 Then a million more tasks have a step that is awaited for days, and a fifth of the first are held, and
 released: none of that may raise the cost of a claim or a sweep. The cost is the CPU of this process and
 of its database backend, which other load of the machine hardly changes; its speed does, so ratios are of
-costs relative to other work beside them. Keeps its database in DATA_DIR/scale (some GB).
+costs in a copy of the first database, measured by turns. Keeps its databases in DATA_DIR/scale (some GB).
 """
 
 import argparse
+import multiprocessing
+import os
 import sys
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import timedelta
+from multiprocessing.connection import Connection
 from pathlib import Path
 from statistics import median
 
 from bench import filled
 from bench.console import progress, table
 from bench.turn_plans import explain_turns
-from sasweb.stack import folders
+from drill.servers import Servers
+from sasweb.stack import embedded, folders
 
 FOLDER = folders.data_dir() / "scale"
 AGENT = "inventory"  # the first step of each task is its
+CONTROL, SETTLE = "control", "settle"
+CONTEXT = multiprocessing.get_context("spawn")
 SWEEP = 100.0  # ms, at most
-# at most times what it was before: of a claim beside what is awaited, of all others
+# at most times what it is in the copy: of a claim beside what is awaited, of all others
 CLAIM_AWAITED, RATIO = 1.05, 1.2
 # what is awaited has none of these
 TRACES = """
@@ -35,47 +41,40 @@ SELECT (SELECT count(*) FROM orchestration_wait JOIN orchestration_attempt USING
 """
 
 
-@dataclass(frozen=True, kw_only=True)
-class Cost:
-    """Medians in milliseconds: of CPU time and of wall-clock time; and of the former to that of `control`."""
-
-    cpu: float
-    wall: float
-    relative: float
-
-
 def main() -> int:
-    """Fill the database, measure, print the table; return 1 past the limits."""
+    """Fill the databases, measure, print the table; return 1 past the limits."""
     options = parse_options()
-    with filled.database(FOLDER, fresh=True):
+    with filled.database(FOLDER, fresh=True) as servers:
         prepare(options.tasks)
-        costs = {"before": _measure(options.rounds)}
         reads = explain_turns([AGENT, "payment"], 40)
-        _await(options.awaited)
-        costs["awaited"] = _measure(options.rounds)
-        tasks = _oldest(options.held)
-        _on_each(tasks, _hold, "held")
         _settle()
-        costs["held"] = _measure(options.rounds)
-        _on_each(tasks, _release, "released")
-        _settle()
-        costs["released"] = _measure(options.rounds)
+        _copy(servers)
+        with _acting(embedded.DATABASE) as here, _acting(CONTROL) as control:
+            _await(options.awaited)
+            costs = {"awaited": _measure(options.rounds, here, control)}
+            tasks = _oldest(options.held)
+            _on_each(tasks, _hold, "held")
+            _settle()
+            costs["held"] = _measure(options.rounds, here, control)
+            _on_each(tasks, _release, "released")
+            _settle()
+            costs["released"] = _measure(options.rounds, here, control)
     head = [
         f"{options.tasks:,} tasks wait, {options.awaited:,} are awaited, {options.held:,} are",
         *ACTIONS,
     ]
     rows = [
-        [name, *(f"{spent.cpu:.1f} ({spent.wall:.1f})" for spent in cost.values())]
+        [name, *(f"{here:.1f} : {there:.1f}" for here, there in cost.values())]
         for name, cost in costs.items()
     ]
     print(table(head, rows))
-    print("Milliseconds of CPU time (wall-clock time).")
+    print("Milliseconds of CPU time : beside the tasks that wait alone.")
     ratios = {
-        f"{act}_{name}": costs[name][act].relative / costs["before"][act].relative
+        f"{act}_{name}": cost[act][0] / cost[act][1]
         for act in ("claim", "sweep")
-        for name in ("awaited", "held", "released")
+        for name, cost in costs.items()
     }
-    million = max(costs[name]["sweep"].cpu for name in ("before", "awaited"))
+    million = max(costs["awaited"]["sweep"])
     words = [f"{name}={ratio:.2f}" for name, ratio in ratios.items()]
     print(f"scale {' '.join(words)} sweep_million_ms={million:.1f}")
     wasteful = [read for read in reads if read.wasteful]
@@ -174,31 +173,65 @@ def _settle() -> None:
     progress(f"{time.monotonic() - began:6.0f} s  settled")
 
 
-def _measure(rounds: int) -> dict[str, Cost]:
-    return {name: cost(act, rounds) for name, act in ACTIONS.items()}
+def _copy(servers: Servers) -> None:
+    from django.db import connection
+
+    connection.close()  # a database that is copied must have no session
+    servers.execute(f'CREATE DATABASE "{CONTROL}" TEMPLATE "{embedded.DATABASE}"')
 
 
-def cost(act: Callable[[], object], rounds: int) -> Cost:
-    """Return the medians of all rounds."""
+@contextmanager
+def _acting(database: str) -> Iterator[Connection]:
+    """Keep a process that acts on a database as it is asked to."""
+    ours, theirs = CONTEXT.Pipe()
+    url = embedded.database_url().replace(f"/{embedded.DATABASE}?", f"/{database}?")
+    process = CONTEXT.Process(target=_act, args=(theirs, url), daemon=True)
+    process.start()
+    yield ours
+    ours.send("")
+    process.join()
+
+
+def _act(pipe: Connection, url: str) -> None:
+    """Act on a database; answer each action with the CPU seconds that it took."""
+    os.environ["DATABASE_URL"] = url
+    import django
+
+    django.setup()
+    while name := pipe.recv():
+        pipe.send(used(_settle if name == SETTLE else ACTIONS[name]))
+
+
+def _measure(rounds: int, here: Connection, control: Connection) -> dict[str, tuple[float, float]]:
+    """Return the medians in ms, of both: by turns, as the machine's speed varies."""
+    _ask(control, SETTLE)
+    return {
+        name: _medians([(_ask(here, name), _ask(control, name)) for _ in range(rounds + 1)])
+        for name in ACTIONS
+    }
+
+
+def _ask(process: Connection, name: str) -> float:
+    process.send(name)
+    return float(process.recv())
+
+
+def _medians(pairs: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    here, there = zip(*pairs[1:], strict=True)  # the first warms up
+    return 1000 * median(here), 1000 * median(there)
+
+
+def cost(act: Callable[[], object], rounds: int) -> float:
+    """Return the median of all rounds in milliseconds of CPU time."""
     act()  # warm up
-    used, wall, relative = [], [], []
-    for _ in range(rounds):
-        before, began = cpu(), time.perf_counter()
-        act()
-        wall.append(time.perf_counter() - began)
-        used.append(cpu() - before)
-        before = cpu()
-        control()
-        relative.append(used[-1] / (cpu() - before))
-    return Cost(cpu=median(used) * 1000, wall=median(wall) * 1000, relative=median(relative))
+    return 1000 * median(used(act) for _ in range(rounds))
 
 
-def control() -> None:
-    """Do what costs the same in each state: how fast the machine is varies between two of them."""
-    from orchestration.models import Policy
-
-    for _ in range(20):
-        Policy.objects.get(agent=AGENT)
+def used(act: Callable[[], object]) -> float:
+    """Return the seconds of CPU time that an action takes."""
+    before = cpu()
+    act()
+    return cpu() - before
 
 
 def cpu() -> float:

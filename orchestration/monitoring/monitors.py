@@ -33,11 +33,13 @@ from .sessions import Blocking, blocked, blocking
 
 NO_WORKER = f"{PREFIX}no_worker/"
 PAUSED_AGENT = f"{PREFIX}paused/"
+WAITING_AGENT = f"{PREFIX}waiting/"
 
 # The oldest claimable step of each agent that is not claimed. Holds and outages have their own alerts: steps
-# that they delay do not count, nor does the time for which they did.
+# that they delay do not count, nor does the time for which they did. The last: whether an alert says so.
 WAITING = f"""
-SELECT s.id, greatest(s.pending_since, h.until)
+SELECT p.agent, s.id, greatest(s.pending_since, h.until), EXISTS (SELECT FROM orchestration_alert a
+    WHERE a.closed_at IS NULL AND a.fingerprint = '{WAITING_AGENT}' || p.agent)
 FROM orchestration_policy p JOIN {AGENTS_FROM} USING (agent)
 CROSS JOIN LATERAL {longest_waiting("s.id, s.pending_since")} s
 CROSS JOIN LATERAL (SELECT greatest({AGENT_UNTIL}, {ALL_UNTIL}) AS until) h
@@ -223,17 +225,23 @@ def _uncomputed(limit: float, now: datetime | None) -> list[AlertReport]:
 
 
 def _waiting(limit: float, now: datetime | None) -> list[AlertReport]:
-    oldest = dict(sql.run(WAITING, all_agents() | {"limit": limit, "now": now}))
+    waiting = sql.run(WAITING, all_agents() | {"limit": limit, "now": now})
+    # an open alert keeps what was noticed first
+    noticed = {step: since for _, step, since, is_open in waiting if not is_open}
+    details = {
+        step.agent: f"The oldest could have gone {_utc(noticed[step.id])}. When this was noticed, it "
+        f"{why.sentence(step.agent)}{f' {_utc(why.at)}' if why.at else ''}. Its window "
+        "or rate is too small for what comes in, its service is slow, or nothing schedules."
+        for step, why in wait_reasons.why_each(noticed)
+    }
     return [
         AlertReport(
-            fingerprint=f"{PREFIX}waiting/{step.agent}",
+            fingerprint=f"{WAITING_AGENT}{agent}",
             severity=Severity.WARNING,
-            title=f"{step.agent}: steps wait longer than {limit:g} s for their turn",
-            detail=f"The oldest could have gone {_utc(oldest[step.id])}. When this was noticed, it "
-            f"{why.sentence(step.agent)}{f' {_utc(why.at)}' if why.at else ''}. Its window "
-            "or rate is too small for what comes in, its service is slow, or nothing schedules.",
+            title=f"{agent}: steps wait longer than {limit:g} s for their turn",
+            detail=details.get(agent, ""),
         )
-        for step, why in wait_reasons.why_each(oldest)
+        for agent, *_ in waiting
     ]
 
 

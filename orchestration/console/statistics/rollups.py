@@ -150,13 +150,11 @@ ON CONFLICT (span, start, agent) DO UPDATE SET
 """  # noqa: S608 - put together from constants
 WAITING_CAP = 10_001
 # by task_rollup_once, step_rollup_once and gate_rollup_once
+DELETE = """{0} AS (
+    DELETE FROM orchestration_{0} r USING ends e WHERE r.span = e.span AND r.start < e.at)"""
 PRUNE = f"""
-WITH ends AS (SELECT * FROM unnest(%(spans)s::int[], %(ends)s::timestamptz[]) AS e (span, at)), {
-    ", ".join(
-        f"{name} AS (DELETE FROM orchestration_{name} r USING ends e WHERE r.span = e.span AND r.start < e.at)"
-        for name in ("taskrollup", "steprollup", "gaterollup")
-    )
-}
+WITH ends AS (SELECT * FROM unnest(%(spans)s::int[], %(ends)s::timestamptz[]) AS e (span, at)),
+{", ".join(map(DELETE.format, ("taskrollup", "steprollup", "gaterollup")))}
 SELECT 1
 """  # noqa: S608 - put together from constants
 

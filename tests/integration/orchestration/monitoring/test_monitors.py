@@ -158,6 +158,14 @@ class TestWaiting:
         Step.objects.filter(id=step.id).update(pending_since=DatabaseNow())
         assert troubles() == []
 
+    def test_alert_keeps_the_reason_that_was_noticed_first(self):
+        waiting_step()
+        troubles()
+        alert = Alert.objects.get()
+        assert "When this was noticed, it " in alert.detail
+        troubles()
+        assert Alert.objects.get().detail == alert.detail
+
     def test_limit_is_set_in_the_admin(self):
         waiting_step(since=timedelta(seconds=20))
         assert troubles() == []
@@ -246,8 +254,11 @@ def test_alerts_of_other_kinds_are_untouched():
 def test_queries_are_independent_of_the_number_of_waiting_steps(django_assert_num_queries):
     for _ in range(5):
         waiting_step()
-    troubles()
+    look(Debounce())
+    Alert.objects.all().delete()
     with django_assert_num_queries(22):  # eight say why the oldest of all agents wait
+        look(Debounce())
+    with django_assert_num_queries(14):  # an alert says so
         look(Debounce())
 
 
