@@ -48,8 +48,9 @@ def long_outage(
         wait_for(lambda: run.stack.sql(GATE, agent) != [("closed",)], "the breaker opens", 20)
         wait_for(lambda: run.stack.count(BUSY, agent) <= 1, "the requests in flight have ended", 20)
         watch_probes(run, agent, lasts)
-        waiting = run.stack.count(WAITING, run.orders, agent)
-        assert not waiting, f"{waiting} steps of other agents waited for {agent}"
+        # how long that takes depends on the machine; that it ends while the partner is down does not
+        others = f"the steps of other agents, which need not wait for {agent}, have ended"
+        wait_for(lambda: not run.stack.count(WAITING, run.orders, agent), others, 120)
         assert run.stack.sql(ALERTS, agent, last) == [(1, 1)], "there is not exactly one open alert"
     watch_windows(run, 5)
     run.quiet()
