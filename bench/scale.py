@@ -183,12 +183,12 @@ def _copy(servers: Servers) -> None:
 @contextmanager
 def _acting(database: str) -> Iterator[Connection]:
     """Keep a process that acts on a database as it is asked to."""
-    ours, theirs = CONTEXT.Pipe()
+    asking, answering = CONTEXT.Pipe()
     url = embedded.database_url().replace(f"/{embedded.DATABASE}?", f"/{database}?")
-    process = CONTEXT.Process(target=_act, args=(theirs, url), daemon=True)
+    process = CONTEXT.Process(target=_act, args=(answering, url), daemon=True)
     process.start()
-    yield ours
-    ours.send("")
+    yield asking
+    asking.send("")
     process.join()
 
 

@@ -150,11 +150,12 @@ ON CONFLICT (span, start, agent) DO UPDATE SET
 """  # noqa: S608 - put together from constants
 WAITING_CAP = 10_001
 # by task_rollup_once, step_rollup_once and gate_rollup_once
-DELETE = """{0} AS (
-    DELETE FROM orchestration_{0} r USING ends e WHERE r.span = e.span AND r.start < e.at)"""
+OLD = "USING ends e WHERE r.span = e.span AND r.start < e.at"
 PRUNE = f"""
 WITH ends AS (SELECT * FROM unnest(%(spans)s::int[], %(ends)s::timestamptz[]) AS e (span, at)),
-{", ".join(map(DELETE.format, ("taskrollup", "steprollup", "gaterollup")))}
+    tasks AS (DELETE FROM orchestration_taskrollup r {OLD}),
+    steps AS (DELETE FROM orchestration_steprollup r {OLD}),
+    gates AS (DELETE FROM orchestration_gaterollup r {OLD})
 SELECT 1
 """  # noqa: S608 - put together from constants
 

@@ -23,9 +23,6 @@ CALLED = {
 @pytest.fixture
 def problems(monkeypatch, run):
     """Return what is wrong with the example of something; what it declares ends with the test."""
-    for name, declared in vars(registry).items():
-        if isinstance(declared, dict | list) and not name.startswith("__"):
-            monkeypatch.setattr(registry, name, declared.copy())
     run.script("greeter.greet", done(id="g-1"))
     api.ensure_application("hotel", "sas_hotel", description="Rooms", scopes=[api.READ_STATUS])
 
@@ -40,7 +37,11 @@ def problems(monkeypatch, run):
         printed += [*checks.check_agents(), *checks.check_workflows(), *checks.check_names()]
         return "\n".join(map(str, printed))
 
-    return problems
+    with monkeypatch.context() as patched:  # until the audit of the run
+        for name, declared in vars(registry).items():
+            if isinstance(declared, dict | list) and not name.startswith("__"):
+                patched.setattr(registry, name, declared.copy())
+        yield problems
 
 
 @pytest.mark.parametrize("name", CALLED)

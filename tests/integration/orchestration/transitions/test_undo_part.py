@@ -107,7 +107,7 @@ class TestProcessed:
         assert (event.actor, event.detail["steps"]) == ("ann", ["b"])
 
     def test_it_is_not_overdue_by_the_time_that_passed_before(self, run, declare):
-        declare(owner_application="")  # nobody waits that long for a status message
+        declare(owner_application="")  # no status message waits that long
         run.policy("greeter", tries=1)
         trip = run.submit("trip")
         run.go()
