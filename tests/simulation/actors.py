@@ -305,6 +305,7 @@ class Schedulers:
         self.store.settle_claimed(view.task)
         key = f"{row.key}:{view.attempt}" if "key" in world.broken else row.key
         world.log("claim {} #{} to {}", key, view.attempt, mode)
+        world.sent(key)
         return SimRequest(
             step=view.id, attempt=view.attempt, agent=view.agent, action=row.action,
             task=view.task, name=view.name, key=key, direction=view.direction,

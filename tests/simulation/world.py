@@ -82,6 +82,7 @@ class World:
         # Requests that two workers have taken, by key: what of these is not known. Of two answers to one
         # attempt either may be lost; which one was right cannot be known then.
         self.unheard: dict[str, set[tuple[int, int]]] = defaultdict(set)
+        self.unsure: set[str] = set()  # keys of the present attempts that were sent meanwhile
         self.answered: dict[str, float] = dict.fromkeys(self.agents, -1.0)  # sent last of what was
         self.hear_report: Callable[[SimReport], None] = lambda _report: None
         self.posted = 0  # messages that have not come yet
@@ -228,6 +229,10 @@ class World:
         self.posted -= 1
         self.hear_report(report)
 
+    def sent(self, key: str) -> None:
+        """Note whether an attempt is sent while what an earlier one did is not known."""
+        (self.unsure.add if self.unheard[key] else self.unsure.discard)(key)
+
     def heard(self, key: str, taken: tuple[int, int], outcome: str) -> None:
         """Note that what a worker did with a request is known, if its reply says so."""
         if outcome != Outcome.UNKNOWN:
@@ -252,13 +257,16 @@ class World:
                 and effect.key not in self.store.late
                 and not self.unheard[effect.key]
             )
+            if twice and effect.key in self.unsure:  # the reply came when this attempt was sent
+                self.unheard[effect.key].add((0, 0))
+                twice = False
             require(not twice, f"{effect.step} of {effect.task} is done twice")
             for name in self._before[effect.step]:
                 state = does[name].view.state
                 require(state in SATISFIED, f"{effect.step} is done while {name} is {state}")
             self._in_time(effect, does)
             return
-        excused = self.unheard[effect.undone_by] or self.unheard[key]
+        excused = self.unheard[effect.undone_by] or self.unheard[key] or key in self.unsure
         excused = excused or effect.undone_by in self.store.late  # it has an alert
         excused = excused or effect.undone_by == "a person"  # an undo may come after that
         require(not effect.undone or bool(excused), f"{effect.id} is undone twice")
