@@ -3,7 +3,7 @@
 It explains each statement of a turn there: none may read more than it returns.
 
 Then a million more tasks have a step that is awaited for days, and a fifth of the first are held, and
-released: none of that may raise the cost of a claim or a sweep. The cost is the CPU of this process and
+released: none of that may raise the cost of a claim or a sweep. The cost is the CPU of a process and
 of its database backend, which other load of the machine hardly changes; its speed does, so ratios are of
 costs in a copy of the first database, measured by turns. Keeps its databases in DATA_DIR/scale (some GB).
 """

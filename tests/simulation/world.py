@@ -266,7 +266,7 @@ class World:
                 require(state in SATISFIED, f"{effect.step} is done while {name} is {state}")
             self._in_time(effect, does)
             return
-        excused = self.unheard[effect.undone_by] or self.unheard[key] or key in self.unsure
+        excused = self.unheard[effect.undone_by] or self.unheard[key]
         excused = excused or effect.undone_by in self.store.late  # it has an alert
         excused = excused or effect.undone_by == "a person"  # an undo may come after that
         require(not effect.undone or bool(excused), f"{effect.id} is undone twice")
