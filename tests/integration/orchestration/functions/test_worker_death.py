@@ -38,7 +38,8 @@ def test_killed_worker_leaves_a_call_in_doubt(tmp_path, monkeypatch, function, c
     environment = {**os.environ, "DATABASE_URL": database_url()}
     with subprocess.Popen(HOST, env=environment) as worker:
         try:
-            wait_for(notes.exists, "the function has been called")
+            # the line itself: a file that is just opened is there before it
+            wait_for(lambda: notes.exists() and notes.read_text(), "the function has been called")
         finally:
             worker.kill()
     staff()
