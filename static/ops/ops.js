@@ -133,9 +133,10 @@ const say = () => {
 const refresh = () => { if (part()) window.htmx.trigger(part(), "refresh"); };
 document.addEventListener("ops:refresh", refresh);
 
-/* While a user is busy a poll changes nothing: now and then one shows whether the session has ended. */
-let askedAt = 0;
-const waits = () => document.hidden || signedOut || Date.now() < notBefore || (busy() && Date.now() - askedAt < SELDOM);
+/* While a user is busy a poll changes nothing: now and then one shows whether the session has ended.
+   What an act has brought stays in place as long as anything does: a poll may be due at that moment. */
+let askedAt = 0, broughtAt = 0;
+const waits = () => document.hidden || signedOut || Date.now() < notBefore || Date.now() - broughtAt < EVERY || (busy() && Date.now() - askedAt < SELDOM);
 const byHand = (event) => event.detail.requestConfig?.triggeringEvent?.type === "refresh";
 document.addEventListener("htmx:beforeRequest", (event) => {
   if (!isPoll(event)) return;
@@ -147,7 +148,7 @@ document.addEventListener("htmx:beforeRequest", (event) => {
 let passedOver = false;
 document.addEventListener("htmx:beforeSwap", (event) => {
   if (!isPoll(event)) return;
-  passedOver = event.detail.shouldSwap && !byHand(event) && (Date.now() - pressed < 2000 || busy() !== "");
+  passedOver = event.detail.shouldSwap && !byHand(event) && (Date.now() - pressed < 2000 || Date.now() - broughtAt < EVERY || busy() !== "");
   if (passedOver) event.detail.shouldSwap = false;
 });
 document.addEventListener("htmx:afterRequest", (event) => {
@@ -200,7 +201,10 @@ document.addEventListener("htmx:afterSwap", () => {
   for (const id of open) document.getElementById(id)?.setAttribute("open", "");
 });
 document.addEventListener("htmx:afterSettle", (event) => {
-  if (!isPoll(event)) acted = document.activeElement?.matches("a[autofocus]") ? document.activeElement.id : undefined;
+  if (!isPoll(event)) {
+    acted = document.activeElement?.matches("a[autofocus]") ? document.activeElement.id : undefined;
+    broughtAt = Date.now();
+  }
   measure();
   tick();
   inZone();

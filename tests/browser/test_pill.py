@@ -178,3 +178,23 @@ def test_refresh_pauses_for_a_dialog_and_never_moves_read_rows(page, pill):
     assert page.evaluate(ROWS) == before
     page.click("#fresh")
     expect(page.locator("#live tbody tr")).to_have_count(6)
+
+
+def test_what_an_act_brings_stays_for_an_interval_although_a_poll_is_due(page, pill):
+    wait_for(lambda: pass_time(page, 1) or page.evaluate("asked.length"), "it polls", 20)
+    row = page.locator("#live [id^=row-]").first
+    name = row.get_attribute("id")
+    row.get_by_text("Resubmit…").click()
+    row.locator("[name=reason]").fill("the bank was called")
+    pass_time(page, 1)
+    asked = len(page.evaluate("asked"))
+    row.get_by_role("button", name="Resubmit").click()
+    row = page.locator(f"#{name}")
+    expect(row).to_contain_text("resubmitted by you")
+    expect(pill).to_have_class("pill live")
+    acted = len(page.evaluate("asked"))
+    pass_time(page, 2)  # a poll is due in the first of them
+    assert len(page.evaluate("asked")) == acted == asked + 1  # the act alone
+    expect(row).to_contain_text("resubmitted by you")
+    pass_time(page, 4)
+    expect(row).not_to_contain_text("resubmitted by you")  # and the next brings what is so now
