@@ -281,10 +281,10 @@ def _sweep_idle() -> None:
     """Check whether work is due, as an idle sweep of each does."""
     from orchestration import supervisor
     from orchestration.housekeeping import housekeeper
-    from orchestration.supervision.duties import is_anything_due
+    from orchestration.supervision.duties import due
 
-    is_anything_due(supervisor.DUTIES)
-    is_anything_due(housekeeper.all_duties())
+    due(supervisor.DUTIES)
+    due(housekeeper.all_duties())
 
 
 ACTIONS: dict[str, Callable[[], object]] = {

@@ -17,7 +17,7 @@ from .cluster.duty import NOW, Done, Duty, Sweep
 from .cluster.leader_election import Leadership
 from .cluster.leader_memory import Memory
 from .models import low_water
-from .models.low_water import AGENTS_FROM, first_in_flight
+from .models.low_water import IN_FLIGHT
 from .supervision import duties
 from .supervision.doorbells import RING_DOORBELLS
 from .supervision.duties import Progress
@@ -87,8 +87,7 @@ DUTIES = (
     Duty(
         name="detect lost messages",
         run=lambda sweep: _losses(sweep).look(sweep.now),
-        # a step is in flight: step_in_flight
-        due=f"EXISTS (SELECT FROM {AGENTS_FROM} WHERE {first_in_flight('s.id')} IS NOT NULL)",
+        due=IN_FLIGHT,
         parameters=low_water.all_agents,
     ),
     Duty(

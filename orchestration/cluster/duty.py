@@ -29,8 +29,9 @@ class Duty:
 
     `due` is an SQL condition that is true if there may be work. Each sweep asks for the conditions of all
     duties in one statement, which is planned once, by indexes only: let a condition read no more than the
-    first row of an index. If one is true, all duties with a condition run, in the order of their list, as
-    one may create work for the next. A condition may name `parameters`; a name has one value for all duties.
+    first row of an index. The duties whose condition is true run, in the order of their list; as one may
+    create work for the next, the others are asked about once more. A condition may name `parameters`; a
+    name has one value for all duties.
 
     A duty with `every` runs also each time that number of seconds has passed. If `run` returns how much it
     did, `counted` is what the log calls that.

@@ -81,6 +81,9 @@ def first_in_flight(what: str, limit: str = "1", *, more: str = "") -> str:
         ORDER BY s.dispatched_at LIMIT {limit})"""  # noqa: S608 - constants of our own
 
 
+IN_FLIGHT = f"EXISTS (SELECT FROM {AGENTS_FROM} WHERE {first_in_flight('s.id')} IS NOT NULL)"
+
+
 def first_in_line(what: str, isolated: str = "false", *, more: str = "") -> str:
     """Return the SQL of the first step in line of `m.agent`: by step_turn.
 

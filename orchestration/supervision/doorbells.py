@@ -8,7 +8,7 @@ from ..models import low_water
 from ..models.hold import holds_agent
 from ..models.inbox import SUBMISSIONS
 from ..models.join import JOINS_DUE
-from ..models.low_water import AGENTS_FROM, MAY_GO
+from ..models.low_water import AGENTS_FROM, IN_FLIGHT, MAY_GO
 from ..models.request import REQUESTS, waits_for_person
 from ..models.undo import UNDO_REQUESTED
 from ..models.wait import ANY_TO_ASK, REPORTED_EARLY
@@ -47,11 +47,12 @@ def ring(_: Sweep) -> None:
         queues.try_to_ring(name)
 
 
-# The interval is for messages whose doorbell was lost, and for which no row waits.
+# While a step is in flight, the doorbell of its request or of its reply may be lost; the interval is for all
+# other messages for which no row waits.
 RING_DOORBELLS = Duty(
     name="ring doorbells",
     run=ring,
-    due=" OR ".join(UNSERVED.values()),
+    due=" OR ".join((*UNSERVED.values(), IN_FLIGHT)),
     every=conf.DUTY_INTERVAL_S,
     parameters=low_water.all_agents,
 )

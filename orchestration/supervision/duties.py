@@ -1,7 +1,7 @@
 """Find out whether a sweep has work, and run its duties, isolated from one another."""
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
@@ -19,9 +19,9 @@ LOOKING = "see what is due"
 Progress = Callable[[], None]
 
 
-def anything(duties: Sequence[Duty]) -> str:
-    """Return the statement that says whether any duty may have work; the first true condition ends it."""
-    return "SELECT " + " OR ".join(f"(\n{duty.due}\n)" for duty in duties if duty.due)
+def question(duties: Sequence[Duty]) -> str:
+    """Return the statement that says of each duty with a condition whether it may have work."""
+    return "SELECT " + ", ".join(f"(\n{duty.due}\n)" for duty in duties if duty.due)
 
 
 def parameters(duties: Sequence[Duty]) -> dict[str, Any]:
@@ -32,12 +32,12 @@ def parameters(duties: Sequence[Duty]) -> dict[str, Any]:
     return values
 
 
-def is_anything_due(duties: Sequence[Duty]) -> bool:
-    """Return whether any duty may have work: one statement, so that an idle system costs almost nothing."""
-    statement, values = anything(duties), parameters(duties)
+def due(duties: Sequence[Duty]) -> set[str]:
+    """Return the names of the duties that may have work: one statement, so that this costs almost nothing."""
     with low_water.AGENTS.watching(), low_water.PROCESSING.watching():
-        ((is_due,),) = prepared.run(statement, values)
-    return bool(is_due)
+        (answers,) = prepared.run(question(duties), parameters(duties))
+    asked = (duty.name for duty in duties if duty.due)
+    return {name for name, is_due in zip(asked, answers, strict=True) if is_due}
 
 
 def run(sweep: Sweep, duties: Sequence[Duty], progress: Progress) -> Done:
@@ -48,13 +48,11 @@ def run(sweep: Sweep, duties: Sequence[Duty], progress: Progress) -> Done:
     """
     memory = sweep.memory
     elapsed = memory.elapsed(duties)
-    is_busy = _is_busy(sweep, duties)
-    for duty in duties:
-        if duty.name in elapsed or (is_busy and duty.due):
-            memory.failing.pop(duty.name, None)
-            with sweep.isolated(duty.name):
-                sweep.perform(duty)
-            progress()
+    for duty in _to_do(sweep, duties, elapsed):
+        memory.failing.pop(duty.name, None)
+        with sweep.isolated(duty.name):
+            sweep.perform(duty)
+        progress()
     if LOOKING not in sweep.failed:
         memory.failing.pop(LOOKING, None)
     memory.failing.update(sweep.failed)
@@ -70,12 +68,29 @@ def run(sweep: Sweep, duties: Sequence[Duty], progress: Progress) -> Done:
     return sweep.done
 
 
-def _is_busy(sweep: Sweep, duties: Sequence[Duty]) -> bool:
-    """Return whether anything is due; True if the query fails, as each duty then looks itself."""
+def _to_do(sweep: Sweep, duties: Sequence[Duty], elapsed: set[str]) -> Iterator[Duty]:
+    """Yield the duties that are due, or whose interval is over, in order.
+
+    A duty that has run may have created work for those behind it: these are asked about again.
+    """
+    names, is_old = elapsed | _due(sweep, duties), False
+    for duty in duties:
+        if is_old and duty.due and duty.name not in names:
+            names |= _due(sweep, duties)
+            is_old = False
+        if duty.name in names:
+            yield duty
+            is_old = True
+        elif duty.every is None:
+            sweep.memory.failing.pop(duty.name, None)  # nothing is left of what it failed to do
+
+
+def _due(sweep: Sweep, duties: Sequence[Duty]) -> set[str]:
+    """Return the names of the duties that may have work: of all if the query fails, as each looks itself."""
+    names = {duty.name for duty in duties if duty.due}
     with sweep.isolated(LOOKING):
-        if not is_anything_due(duties):
-            return False
-    return True
+        names &= due(duties)
+    return names
 
 
 def _raise_alerts(sweep: Sweep, failing: Mapping[str, Exception]) -> None:

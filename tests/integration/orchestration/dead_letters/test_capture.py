@@ -13,7 +13,7 @@ from orchestration.messaging import queues
 from orchestration.messaging.messages import Reply
 from orchestration.models import Alert, Attempt, DeadLetter, Event
 from orchestration.models.fields import DatabaseNow
-from orchestration.supervision.duties import is_anything_due
+from orchestration.supervision.duties import due
 from orchestration.transitions.foreign_locks import LOCKED_STEPS
 from tests.support.database import commits_fail, writes_fail
 from tests.support.engine import claimed, new_task, reply_to, staff, states, sweep
@@ -86,7 +86,7 @@ def test_reply_is_retried_three_times_then_waits_for_a_person():
         assert wait - 1 < (letter.retry_at - letter.created_at).total_seconds() < wait + 1
         assert capture.return_due(10) == 0  # not before its time
         let_wait(wait)
-        assert is_anything_due(housekeeper.all_duties())
+        assert due(housekeeper.all_duties())
         sweep(LEADER)
         assert not DeadLetter.objects.exists()
         (raw,) = in_the_inbox()

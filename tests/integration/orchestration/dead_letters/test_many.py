@@ -13,7 +13,7 @@ from orchestration.housekeeping import housekeeper
 from orchestration.models import low_water
 from orchestration.models.alert import Severity
 from orchestration.supervision import doorbells
-from orchestration.supervision.duties import anything, parameters
+from orchestration.supervision.duties import parameters, question
 from tests.support.engine import new_task
 from tests.support.plans import analyse
 
@@ -67,8 +67,8 @@ def test_they_are_not_read(end):
             alerts.raise_alert(f"{kind}/{cause}", severity=Severity.CRITICAL, title="a test")
     looked = {"workflow": "greet", "reference": "not yet a task"}
     statements = {
-        "sweep": (anything(supervisor.DUTIES), parameters(supervisor.DUTIES)),
-        "housekeeping": (anything(housekeeper.all_duties()), parameters(housekeeper.all_duties())),
+        "sweep": (question(supervisor.DUTIES), parameters(supervisor.DUTIES)),
+        "housekeeping": (question(housekeeper.all_duties()), parameters(housekeeper.all_duties())),
         "bells": (doorbells.LOOK, low_water.all_agents()),
         "alerts": (alerts.RECOVERED, {}),
         "set aside": (task_status.SET_ASIDE, looked),

@@ -18,7 +18,7 @@ from orchestration.models.fields import DatabaseNow
 from orchestration.models.low_water import AGENTS, LONG_AGO, PROCESSING, Mark, _Known
 from orchestration.monitoring import monitors
 from orchestration.supervision import doorbells
-from orchestration.supervision.duties import anything, is_anything_due, parameters
+from orchestration.supervision.duties import due, parameters, question
 from orchestration.transitions import failures
 from orchestration.transitions.holds import unpark
 from orchestration.waiting.undeclared import UNDECLARED
@@ -140,7 +140,7 @@ def read_by_sweep() -> dict[str, int]:
     failed = failures._failed(soon, None).order_by("complete_by").values("task")[:200]
     return {
         "anything": read_by(
-            anything(supervisor.DUTIES), parameters(supervisor.DUTIES), off=prepared.WAYS
+            question(supervisor.DUTIES), parameters(supervisor.DUTIES), off=prepared.WAYS
         ),
         "unserved": read_by(doorbells.LOOK, low_water.all_agents(), off=prepared.WAYS),
         "failed": read_by(*failed.query.sql_with_params()),
@@ -246,7 +246,7 @@ def test_steps_of_an_ended_hold_are_claimed_at_once(marks, monkeypatch):
         AGENTS.of(["greeter"])
     Hold.objects.update(until=DatabaseNow())
     unpark()
-    assert is_anything_due(supervisor.DUTIES)
+    assert due(supervisor.DUTIES)
     assert [request.step for request in claimed()] == [parked.id]
 
 

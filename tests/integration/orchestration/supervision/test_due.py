@@ -25,7 +25,7 @@ from orchestration.models import (
 from orchestration.models.fields import DatabaseNow
 from orchestration.states import GateState
 from orchestration.supervision import doorbells
-from orchestration.supervision.duties import is_anything_due
+from orchestration.supervision.duties import due
 from orchestration.transitions.holds import hold, release
 from orchestration.transitions.replies import record
 from tests.support.engine import (
@@ -53,7 +53,7 @@ def _staffed(db):
 
 def anything():
     """Return whether a supervisor or a housekeeper has anything to do."""
-    return is_anything_due(supervisor.DUTIES) or is_anything_due(housekeeper.all_duties())
+    return due(supervisor.DUTIES) or due(housekeeper.all_duties())
 
 
 @pytest.mark.parametrize("process", [supervisor, housekeeper])

@@ -62,6 +62,43 @@ def test_failing_duty_is_an_alert_until_it_succeeds():
     assert Alert.objects.get(fingerprint=FAILING).closed_at
 
 
+def test_failing_duty_is_an_alert_until_nothing_is_due():
+    register_duty(
+        Duty(
+            name="prune carts",
+            run=lambda _: 1 / 0,
+            due="EXISTS (SELECT FROM orchestration_policy WHERE agent = 'cart')",
+        )
+    )
+    cart = Policy.objects.create(agent="cart")
+    memory = rested_memory()
+    with pytest.raises(ExceptionGroup):
+        housekeeper.sweep(LEADER, memory)
+    assert Alert.objects.get(fingerprint=FAILING).closed_at is None
+    cart.delete()
+    memory.next_at.clear()
+    housekeeper.sweep(LEADER, memory)
+    assert Alert.objects.get(fingerprint=FAILING).closed_at
+
+
+def test_only_what_is_due_runs_also_what_another_duty_has_made_due():
+    ran = []
+
+    def order(_):
+        ran.append("ordered")
+        Policy.objects.create(agent="cart")
+
+    there = "EXISTS (SELECT FROM orchestration_policy WHERE agent = '{}')".format
+    for name, run, agent in (
+        ("paint carts", lambda _: ran.append("painted"), "colour"),
+        ("order carts", order, "greeter"),
+        ("make carts", lambda _: ran.append("made"), "cart"),
+    ):
+        register_duty(Duty(name=name, run=run, due=there(agent)))
+    housekeeper.sweep(LEADER, rested_memory())
+    assert ran == ["ordered", "made"]
+
+
 @pytest.mark.django_db(transaction=True)
 def test_condition_that_fails_stops_no_duty():
     ran = []

@@ -8,7 +8,7 @@ from orchestration import registry, supervisor
 from orchestration.messaging import queues
 from orchestration.models import Alert, Event, Policy, Step, Task, UndoRequest
 from orchestration.models.fields import DatabaseNow
-from orchestration.supervision.duties import is_anything_due
+from orchestration.supervision.duties import due
 from orchestration.transitions import requested_undos
 from orchestration.transitions.holds import hold, release
 from orchestration.transitions.replies import record
@@ -80,7 +80,7 @@ def test_step_with_a_requested_undo_is_not_claimed_or_retried():
 def test_requested_undo_is_rung_for_until_a_scheduler_comes():
     task = failed()
     queues.connection().flushdb()  # the doorbell is lost
-    assert is_anything_due(supervisor.DUTIES)
+    assert due(supervisor.DUTIES)
     supervisor.sweep(LEADER)
     assert set(queues.take(queues.SCHEDULER, 9)) == {queues.LOOK}
     jobs.stop()  # a scheduler that takes one turn

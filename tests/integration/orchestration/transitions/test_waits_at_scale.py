@@ -34,7 +34,7 @@ def test_what_waits_costs_a_sweep_and_a_claim_nothing(fill):
     supervisor.sweep(leadership, memory)
     new_task()
     acts = {
-        "look": lambda: duties.is_anything_due(supervisor.DUTIES),
+        "look": lambda: duties.due(supervisor.DUTIES),
         "sweep": lambda: supervisor.sweep(leadership, memory),
         "claim": claimed,
         "duties": scheduler_duties.run,
