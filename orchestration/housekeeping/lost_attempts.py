@@ -28,15 +28,19 @@ def expire(sweep: Sweep) -> None:
     A worker is dead if it has been silent while this process watched: while the database is
     away, no worker can report.
     """
-    silent_workers = heartbeat.silent(conf.WORKER_DEAD_AFTER_S - LOOKED)
-    seen = {worker.instance: worker.seen_at for worker in silent_workers}
-    for worker in sorted(sweep.memory.of("silent", Silence).persisting(seen, LOOKED)):
+    # by their last reports: a silence that began after another report is another one
+    seen = {
+        f"{worker.instance} {worker.seen_at.isoformat()}": worker
+        for worker in heartbeat.silent(conf.WORKER_DEAD_AFTER_S - LOOKED)
+    }
+    for silence in sorted(sweep.memory.of("silent", Silence).persisting(seen, LOOKED)):
+        worker = seen[silence]
         try:
-            held = queues.held_by(worker)
+            held = queues.held_by(worker.instance)
         except redis_breaker.Unreachable:
             return
         # a worker that lost only the database keeps taking requests: later ones are not lost
-        expire_lost(held, before=seen[worker] + timedelta(seconds=conf.HEARTBEAT_INTERVAL_S))
+        expire_lost(held, before=worker.seen_at + timedelta(seconds=conf.HEARTBEAT_INTERVAL_S))
 
 
 EXPIRE_LOST_ATTEMPTS = Duty(

@@ -153,6 +153,26 @@ class TestWorkThatDiedWithItsWorker:
         self.taken("greeter-0", requests)
         assert sweep(LEADER, memory=memory)["retried"] == 0
 
+    def test_is_left_alone_after_a_silence_that_has_ended(self, memory, monkeypatch):
+        now = [100.0]
+        monkeypatch.setattr("orchestration.database.clock.steady", lambda: now[0])
+        monkeypatch.setattr("orchestration.housekeeping.lost_attempts.LOOKED", 5.0)
+        _, requests = in_flight(5)
+        Step.objects.update(dispatched_at=DatabaseNow() - timedelta(seconds=60))
+        self.taken("greeter-0", requests)
+        for passed, silent, retried in (
+            (0, 8, 0),
+            (1, 0, 0),  # it reports
+            (60, 20, 0),  # after a while without the database, perhaps
+            (1, None, 0),
+            (5, None, 0),  # now they expire
+            (0, None, 5),
+        ):
+            now[0] += passed
+            if silent is not None:
+                self.silent("greeter-0", silent)
+            assert sweep(LEADER, memory=memory)["retried"] == retried
+
     def test_is_not_what_a_worker_took_that_only_cannot_report(self, memory):
         _, requests = in_flight(5)
         self.taken("greeter-0", requests)
