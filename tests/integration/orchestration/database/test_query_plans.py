@@ -13,12 +13,14 @@ from django.test import Client
 
 from bench.pages.measure import pages
 from bench.pages.seed import seed
-from orchestration import policies, scheduler, submission
+from orchestration import policies, scheduler, submission, supervisor
 from orchestration.alerting import notifications
 from orchestration.applications import push, status_messages
 from orchestration.cluster import leader_election
+from orchestration.cluster.duty import Sweep
 from orchestration.cluster.leader_memory import Memory
 from orchestration.console.queries import task_list
+from orchestration.housekeeping import housekeeper
 from orchestration.messaging import queues
 from tests.support.engine import staff, sweep
 from tests.support.plans import explained, nodes
@@ -95,7 +97,10 @@ def recorded(transactional_db, monkeypatch):
     client.force_login(user, backend="django.contrib.auth.backends.ModelBackend")
     recording = Recording()
     with connection.execute_wrapper(recording):
-        sweep(leader_election.acquire("supervisor-1"), memory=Memory())
+        leadership = leader_election.acquire("supervisor-1")
+        sweep(leadership, memory=Memory())
+        for duty in (*supervisor.DUTIES, *housekeeper.all_duties()):  # also those that are not due
+            Sweep(leadership=leadership).perform(duty)
         scheduler.run_once("scheduler-1", [], policies.agents())
         submission.take(9)
         status_messages.deliver("shop", 9)
