@@ -81,6 +81,7 @@ def first_in_flight(what: str, limit: str = "1", *, more: str = "") -> str:
         ORDER BY s.dispatched_at LIMIT {limit})"""  # noqa: S608 - constants of our own
 
 
+# A step is in flight: by step_in_flight
 IN_FLIGHT = f"EXISTS (SELECT FROM {AGENTS_FROM} WHERE {first_in_flight('s.id')} IS NOT NULL)"
 
 

@@ -102,7 +102,7 @@ def _raise_alerts(sweep: Sweep, failing: Mapping[str, Exception]) -> None:
             fingerprint=f"{prefix}failing/{duty}",
             severity=Severity.CRITICAL,
             title=f"The {leader} fails to {duty}",
-            detail=f"It retries with each sweep, and does its other duties. {_described(error)}",
+            detail=f"It tries again, and does its other duties. {_described(error)}",
         )
         for duty, error in failing.items()
     ]

@@ -134,9 +134,10 @@ const refresh = () => { if (part()) window.htmx.trigger(part(), "refresh"); };
 document.addEventListener("ops:refresh", refresh);
 
 /* While a user is busy a poll changes nothing: now and then one shows whether the session has ended.
-   What an act has brought stays in place as long as anything does: a poll may be due at that moment. */
+   What an act has brought stays for an interval: a poll may be due at that moment. */
 let askedAt = 0, broughtAt = 0;
-const waits = () => document.hidden || signedOut || Date.now() < notBefore || Date.now() - broughtAt < EVERY || (busy() && Date.now() - askedAt < SELDOM);
+const isFresh = () => Date.now() - broughtAt < EVERY;
+const waits = () => document.hidden || signedOut || Date.now() < notBefore || isFresh() || (busy() && Date.now() - askedAt < SELDOM);
 const byHand = (event) => event.detail.requestConfig?.triggeringEvent?.type === "refresh";
 document.addEventListener("htmx:beforeRequest", (event) => {
   if (!isPoll(event)) return;
@@ -148,7 +149,7 @@ document.addEventListener("htmx:beforeRequest", (event) => {
 let passedOver = false;
 document.addEventListener("htmx:beforeSwap", (event) => {
   if (!isPoll(event)) return;
-  passedOver = event.detail.shouldSwap && !byHand(event) && (Date.now() - pressed < 2000 || Date.now() - broughtAt < EVERY || busy() !== "");
+  passedOver = event.detail.shouldSwap && !byHand(event) && (Date.now() - pressed < 2000 || isFresh() || busy() !== "");
   if (passedOver) event.detail.shouldSwap = false;
 });
 document.addEventListener("htmx:afterRequest", (event) => {

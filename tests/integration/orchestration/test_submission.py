@@ -118,7 +118,7 @@ def test_failed_submission_is_retried_and_delays_no_other(recording, fields, pro
     assert (left.id, left.tries, left.refused_at, left.problem) == (bad.id, 1, None, problem)
     assert reason in left.reason
     assert began + timedelta(seconds=0.5) <= left.retry_at <= timezone.now() + timedelta(seconds=1)
-    let_come()
+    shift_retries(hours=1)  # a busy machine may take longer than its own time
     submission.take(100)
     assert Submission.objects.get().tries == 1  # its time has not come
     assert not Alert.objects.exists()  # it may be a hiccup
@@ -148,14 +148,13 @@ def test_failed_submission_is_retried_and_delays_no_other(recording, fields, pro
     assert not Alert.objects.filter(closed_at=None).exists()
 
 
-def let_come(hours=1):
-    """Have every retry be some hours away: a busy machine may take longer than its own time."""
+def shift_retries(hours):
     Submission.objects.update(retry_at=F("retry_at") + timedelta(hours=hours))
 
 
 def let_pass():
     """Have the time of every retry come."""
-    let_come(-2)
+    shift_retries(hours=-2)
 
 
 def test_bad_release_tries_few_and_delays_no_other_workflow(monkeypatch, recording):

@@ -49,33 +49,25 @@ def test_duty_runs_after_its_interval_whether_due_or_not():
     assert len(ran) == 2
 
 
-def test_failing_duty_is_an_alert_until_it_succeeds():
-    fails = [True]
-    register_duty(Duty(name="prune carts", run=lambda _: 1 / (not fails), due="true"))
-    memory = rested_memory()
-    with pytest.raises(ExceptionGroup):
-        housekeeper.sweep(LEADER, memory)
-    assert Alert.objects.get(fingerprint=FAILING).closed_at is None
+def it_succeeds(fails):
     fails.clear()
-    memory.next_at.clear()
-    housekeeper.sweep(LEADER, memory)
-    assert Alert.objects.get(fingerprint=FAILING).closed_at
 
 
-def test_failing_duty_is_an_alert_until_nothing_is_due():
-    register_duty(
-        Duty(
-            name="prune carts",
-            run=lambda _: 1 / 0,
-            due="EXISTS (SELECT FROM orchestration_policy WHERE agent = 'cart')",
-        )
-    )
-    cart = Policy.objects.create(agent="cart")
+def nothing_is_due(_):
+    Policy.objects.filter(agent="cart").delete()
+
+
+@pytest.mark.parametrize("end", [it_succeeds, nothing_is_due])
+def test_failing_duty_is_an_alert_until(end):
+    fails = [True]
+    due = "EXISTS (SELECT FROM orchestration_policy WHERE agent = 'cart')"
+    register_duty(Duty(name="prune carts", run=lambda _: 1 / (not fails), due=due))
+    Policy.objects.create(agent="cart")
     memory = rested_memory()
     with pytest.raises(ExceptionGroup):
         housekeeper.sweep(LEADER, memory)
     assert Alert.objects.get(fingerprint=FAILING).closed_at is None
-    cart.delete()
+    end(fails)
     memory.next_at.clear()
     housekeeper.sweep(LEADER, memory)
     assert Alert.objects.get(fingerprint=FAILING).closed_at
