@@ -8,7 +8,7 @@ import random
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import replace
 from functools import cache, partial
-from typing import Any, ClassVar, cast
+from typing import ClassVar, cast
 
 from msgspec import UNSET, UnsetType
 
@@ -25,6 +25,7 @@ from .actions import Action, Call, Result, action, perform
 from .errors import Fault, Later, Rejected, Transient, Unknown
 from .evidence import evidence
 from .policy_values import PolicyValues
+from .questions import Question, Questions
 from .service_ledger import LedgerEntry
 from .webhook import Receiver
 
@@ -37,7 +38,7 @@ FORGOTTEN = (
 )
 
 
-class Agent(Receiver):
+class Agent(Receiver, Questions):
     """Wraps one remote service. Subclass it, set `name`, and write an `@action` per operation.
 
     An action is `async def book(self, call: Call, guest: Guest) -> Room`, with dataclasses of what it takes
@@ -71,25 +72,6 @@ class Agent(Receiver):
         """Return the actions by name."""
         members = inspect.getmembers(cls, inspect.isfunction)
         return {name: cast("Action", act) for name, act in members if hasattr(act, "is_action")}
-
-    @classmethod
-    def can_ask(cls) -> bool:
-        """Return whether the service can report the result of a call by its key."""
-        return cls.ask is not Agent.ask
-
-    async def ask(self, call: Call) -> Any:
-        """Ask the service for the result of an earlier call by its key, without any effect.
-
-        Returns what the action would have, if it was done, or None if the service knows of no effect. After
-        None the action may run under a new key, so None must never be a guess. Raises `Rejected` if it was
-        refused, `Transient` or `Unknown` if that is unclear, and `Later` while the result is to come.
-        Implement it only if the answer stays right after the service has forgotten the key.
-        """
-        raise NotImplementedError
-
-    async def look_up(self, _call: Call, _result: Result) -> bool | None:
-        """Return whether the service has a `_result` that was entered by hand; None if it is unclear."""
-        return None
 
     def ledger(self) -> Iterable[LedgerEntry] | None:
         """Return the service's own list of what it did, oldest first, or None if it has none.
@@ -161,7 +143,7 @@ class Agent(Receiver):
 
     def _accepted(self, request: Request, started: float, count: int, fault: Later) -> Reply:
         """Return the reply to a request that the service accepted."""
-        look = (fault.look or 0.0) if self.can_ask() else None
+        look = (fault.look or 0.0) if self.can_look() else None
         reply = self._reply(request, started, count, fault=fault, result=fault.accepted)
         return reply.altered(wait=Accepted(id=fault.id, look=look), evidence=UNSET)
 
@@ -177,7 +159,7 @@ class Agent(Receiver):
         if doubtful and not refusal.stored and self.can_ask() and left > 0:
             call = replace(self.as_call(request), timeout=min(request.call_timeout, left))
             try:
-                result = await deadline.within(request, self._ask(call), call)
+                result = await deadline.within(request, self._ask(self.ask, call), call)
             except Rejected as stored:
                 refusal = stored
             except (Transient, Unknown) as fault:
@@ -188,10 +170,10 @@ class Agent(Receiver):
         in_doubt = False if refusal.stored else doubtful or refusal.in_doubt or None
         return self._reply(request, started, count, fault=refusal, in_doubt=in_doubt)
 
-    async def _ask(self, call: Call) -> Result | None:
-        """Ask for the result by key; mark a refusal as the one that the service stored under the key."""
+    async def _ask(self, question: Question, call: Call) -> Result | None:
+        """Ask for the result; mark a refusal as the one that the service stored under the key."""
         try:
-            answer = await self.ask(call)
+            answer = await question(call)
         except Rejected as refusal:
             refusal.stored = True
             raise
@@ -205,9 +187,11 @@ class Agent(Receiver):
         self, act: Action, mode: str
     ) -> Callable[[Call], Awaitable[Result | None]] | None:
         """Return the action, or the question about its effect; None if the mode allows neither."""
+        if mode == Mode.LOOK:
+            return partial(self._ask, self.look) if self.can_look() else None
         if mode != Mode.DO and self.can_ask():
-            return self._ask
-        return None if mode in {Mode.ASK, Mode.LOOK} else partial(perform, act, self)
+            return partial(self._ask, self.ask)
+        return None if mode == Mode.ASK else partial(perform, act, self)
 
     def as_call(self, request: Request) -> Call:
         """Return a request as one call to the service."""

@@ -183,12 +183,12 @@ async def _known_result(agent: Double, call: Call) -> Result | None:
 
 
 def double(declared: type[Agent], script: Script) -> Double:
-    """Return a double of an agent: with its name and actions, and `ask` if it has that."""
+    """Return a double of an agent: with its name and actions, and `ask` or `look` if it has that."""
     members: dict[str, Any] = {"name": declared.name, "declared": declared, "script": script}
     for name in declared.actions().keys() - OWN:
         members[name] = _scripted(declared.actions()[name])
-    if declared.can_ask():
-        members["ask"] = _known_result
+    if declared.can_look():
+        members["ask" if declared.can_ask() else "look"] = _known_result
     kind: type[Double] = type(declared.__name__, (Double,), members)
     return kind("double")
 

@@ -9,7 +9,7 @@ from email.utils import format_datetime
 import pytest
 
 from orchestration.agents.actions import action
-from orchestration.agents.errors import Rejected, Transient, Unknown
+from orchestration.agents.errors import Later, Rejected, Transient, Unknown
 from orchestration.agents.http import HttpAgent
 from orchestration.agents.http_answer import LONGEST_PAUSE
 from orchestration.database import clock
@@ -309,6 +309,28 @@ class Blocker(Greeter):
     async def ask(self, call):
         await self.block()
         return {"id": "g1"}
+
+
+class Accepting(Greeter):
+    """Accepts, and knows what it accepted by its own id; it cannot be asked about keys."""
+
+    @action
+    async def accept(self, call):
+        raise Later(accepted={"id": "g7"}, id="g7", look=60)
+
+    async def look(self, call):
+        return {"id": call.accepted["id"], "now": "done"}
+
+
+def test_what_was_accepted_is_asked_about_by_its_own_id_and_a_call_in_doubt_is_repeated():
+    def reply(**fields):
+        return asyncio.run(Accepting().answer(request(action="accept", **fields)))
+
+    assert [reply(mode=mode).wait.look for mode in ("do", "settle")] == [60, 60]
+    looked = reply(mode="look", accepted={"id": "g7"})
+    assert (looked.outcome, looked.result) == ("done", {"id": "g7", "now": "done"})
+    forgotten = reply(mode="ask")
+    assert (forgotten.outcome, forgotten.code) == ("unknown", "key_forgotten")
 
 
 @pytest.mark.parametrize("mode", ["do", "settle", "ask"])
