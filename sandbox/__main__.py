@@ -32,6 +32,8 @@ def main() -> int:
     try:
         listener = listen_on(options.host, options.port)
         sandbox = Sandbox(Database(Path(options.data) / "ledger.sqlite3"))
+        sandbox.webhooks.address = options.webhooks
+        sandbox.webhooks.secret = secret("PAYMENT_WEBHOOK_SECRET")
     except (OSError, LedgerFileError) as error:
         sys.stderr.write(f"{error}\n")
         return 1
@@ -57,9 +59,21 @@ def parse_options() -> argparse.Namespace:
     )
     parser.add_argument("--host", default="127.0.0.1", help="address (default: %(default)s)")
     parser.add_argument(
+        "--webhooks",
+        default=os.environ.get("SANDBOX_WEBHOOKS", ""),
+        help="where the payment partner reports to (default: SANDBOX_WEBHOOKS; without: nowhere)",
+    )
+    parser.add_argument(
         "--data", default=str(data), help="folder of the ledger (default: DATA_DIR/sandbox)"
     )
     return parser.parse_args()
+
+
+def secret(name: str) -> str:
+    """Return a secret of the environment, or of the file that NAME_FILE names; by default the demo's."""
+    if path := os.environ.get(f"{name}_FILE"):
+        return Path(path).read_text().removesuffix("\n")
+    return os.environ.get(name, "whsec_sandbox")
 
 
 def listen_on(host: str, port: int) -> socket.socket:
@@ -87,6 +101,7 @@ async def serve(sandbox: Sandbox, listener: socket.socket) -> None:
         loop.add_signal_handler(number, stop.set)
     host, port = listener.getsockname()[:2]
     is_local = ip_address(host).is_loopback
+    sandbox.resume(os.environ.get("SANDBOX_SITE", f"http://localhost:{port}"))
     web = Server(by_local_name(sandbox.handle) if is_local else sandbox.handle, access_log=None)
     server = await loop.create_server(web, sock=listener, backlog=1024)
     sys.stdout.write(f"Partners' sandbox: http://{host}:{port}/\n")

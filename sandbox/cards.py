@@ -5,11 +5,15 @@
 | pm_card_visa | succeeds |
 | pm_card_visa_chargeDeclined | is declined |
 | pm_card_visa_chargeDeclinedInsufficientFunds | is declined: insufficient funds |
+| pm_card_threeDSecure2Required | the bank asks the customer, on a page of its own |
+| pm_card_riskLevelElevated | succeeds, with a high risk |
+| pm_card_sandbox_bankApp | the customer confirms in the bank's app, a moment later |
+| pm_card_sandbox_authorizationExpires | is authorized, but has expired when it is captured |
 | pm_card_sandbox_timeoutTwice | two requests time out without an effect, the third succeeds |
 | pm_card_sandbox_replyLost | succeeds, but the first reply is lost |
 
-The first three are Stripe's own. The last two are the sandbox's: they need no fault script, and count
-the requests of each idempotency key, so that every order paid with them has the same outcome.
+The first five are Stripe's own. The others are the sandbox's: they need no fault script. The last two
+count the requests of each idempotency key, so that every order paid with them has the same outcome.
 """
 
 from typing import NamedTuple
@@ -22,6 +26,8 @@ from sandbox.partner import Call
 class Card(NamedTuple):
     """A payment method and its behaviour: `decline` is Stripe's code and message.
 
+    `asks`: the bank asks the customer; `confirmed_after` are the seconds until the customer confirms
+    without its page. `expires`: an authorization is gone at once. `risk` is the score, from 0 to 99.
     `fault` is the kind of fault that the first `faulty_requests` of each key meet.
     """
 
@@ -30,6 +36,10 @@ class Card(NamedTuple):
     decline: tuple[str, str] | None = None
     fault: str | None = None
     faulty_requests: int = 0
+    asks: bool = False
+    confirmed_after: float | None = None
+    expires: bool = False
+    risk: int = 12
 
 
 CARDS = {
@@ -45,6 +55,19 @@ CARDS = {
             "pm_card_visa_chargeDeclinedInsufficientFunds",
             "Is declined: insufficient funds.",
             decline=("insufficient_funds", "Your card has insufficient funds."),
+        ),
+        Card("pm_card_threeDSecure2Required", "The bank asks the customer.", asks=True),
+        Card("pm_card_riskLevelElevated", "Succeeds, with a high risk.", risk=75),
+        Card(
+            "pm_card_sandbox_bankApp",
+            "The customer confirms in the bank's app, a second later.",
+            asks=True,
+            confirmed_after=1.0,
+        ),
+        Card(
+            "pm_card_sandbox_authorizationExpires",
+            "Is authorized, but has expired when it is captured.",
+            expires=True,
         ),
         Card(
             "pm_card_sandbox_timeoutTwice",

@@ -51,6 +51,10 @@ COMMIT;
 """
 
 
+# Files of the former release lack it.
+WEBHOOKS = "CREATE TABLE IF NOT EXISTS webhooks (ref TEXT PRIMARY KEY, body TEXT NOT NULL)"
+
+
 class LedgerFileError(Exception):
     """The database cannot be used; the message says why and what to do."""
 
@@ -75,6 +79,7 @@ class Database:
             self._connection.executescript(SETTINGS)
             if self._is_empty():
                 self._connection.executescript(SCHEMA)
+            self.execute(WEBHOOKS)
         except sqlite3.DatabaseError as error:
             self.close()
             if error.sqlite_errorcode == sqlite3.SQLITE_BUSY:
@@ -91,7 +96,7 @@ class Database:
     def clear(self) -> None:
         """Delete all rows."""
         with self.transaction():
-            for table in ("entries", "faults", "latencies", "card_faults"):
+            for table in ("entries", "faults", "latencies", "card_faults", "webhooks"):
                 self.execute(f"DELETE FROM {table}")  # noqa: S608 names of our own tables
 
     def close(self) -> None:

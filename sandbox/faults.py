@@ -31,9 +31,15 @@ KINDS: dict[str, dict[str, Any]] = {
     "reject": {"status": None, "code": None, "message": None},
     "down": {},
     "late_effect": {"seconds": 5.0},
+    # of webhooks alone
+    "lost": {},
+    "doubled": {},
+    "forged": {},
 }
+OF_WEBHOOKS = {"lost", "doubled", "forged"}
 COMMON = ("partner", "action", "fault", "times", "key", "order", "probability", "skip")
 DAY = 86_400
+WEBHOOK = "webhook"  # the action of what a partner sends by itself
 ACTIONS = {partner: actions_of(partner) for partner in PARTNERS}
 
 
@@ -68,6 +74,8 @@ class Fault:
     def matches(self, partner: str, action: str, key: str, order: str | None) -> bool:
         """Whether the fault applies to a request; the action "*" excludes reads, except for `down`."""
         if self.partner not in ("*", partner) or self.used_up:
+            return False
+        if (action == WEBHOOK) != (self.kind in OF_WEBHOOKS or self.action == WEBHOOK):
             return False
         if self.action != action and (
             self.action != "*" or (action == "read" and self.kind != "down")
@@ -127,6 +135,7 @@ def parse_fault(value: object, where: str, ref: int) -> Fault:
         if name in value:
             setattr(fault, name, read(value[name], f"{where}.{name}"))
     _check_action(fault, where)
+    _check_kind(fault, where)
     for name, default in KINDS[kind].items():
         param = value.get(name)
         fault.params[name] = default if param is None else PARAMS[name](param, f"{where}.{name}")
@@ -166,6 +175,13 @@ def _check_action(fault: Fault, where: str) -> None:
             f"'{fault.action}' is not an action of {fault.partner}; choose * or one of "
             f"{', '.join(sorted(known))}",
         )
+
+
+def _check_kind(fault: Fault, where: str) -> None:
+    """Refuse kinds that webhooks cannot meet."""
+    if fault.action == WEBHOOK and fault.kind not in OF_WEBHOOKS | {"latency"}:
+        kinds = ", ".join(sorted(OF_WEBHOOKS | {"latency"}))
+        raise bad_script(f"{where}.fault", f"'{fault.kind}' is not for webhooks; choose {kinds}")
 
 
 def _check_status(fault: Fault, where: str) -> None:

@@ -41,6 +41,7 @@ class Ledger:
     def __init__(self, database: Database) -> None:
         """Load the entries of the former run."""
         self._database = database
+        self.site = ""  # the address of its pages, without a slash
         self._uncommitted: list[tuple[object, ...]] = []  # rows
         self._waiters: list[asyncio.Future[None]] = []
         self.load()
@@ -51,7 +52,7 @@ class Ledger:
         self.mail = Mail()
         self.partners: dict[str, Partner] = {
             "inventory": self.inventory,
-            "payment": Payment(),
+            "payment": Payment(self.site),
             "shipping": Shipping(self.inventory),
             "mail": self.mail,
             "bench": Bench(),
@@ -150,10 +151,19 @@ class Ledger:
         """Set quantities on hand by SKU; raises Refusal, and records only what changes."""
         changes = self.inventory.changes(levels)
         if changes:
-            call = Call("inventory", "stock", "", None, None, {}, "")
-            entry = self._entry(call, Effect(detail=changes))
-            entry.key = None
-            self.record(entry)
+            self._happen(Call("inventory", "stock", "", None, None, {}, ""), Effect(detail=changes))
+
+    def act(self, partner: str, action: str, ref: str) -> Entry:
+        """Have something happen to an object without a request, as its customer acts; raises Refusal."""
+        order = self.partners[partner].order_of(ref)
+        call = Call(partner, action, "", order, ref, {}, "")
+        return self._happen(call, self.partners[partner].decide(call, self._new_id))
+
+    def _happen(self, call: Call, effect: Effect) -> Entry:
+        entry = self._entry(call, effect)
+        entry.key = None
+        self.record(entry)
+        return entry
 
     def record(self, entry: Entry) -> None:
         """Apply an entry, and have it committed soon: await `committed` before an answer."""

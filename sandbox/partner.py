@@ -11,12 +11,13 @@ NewId = Callable[[str], str]
 # Each partner's do actions (value: the action that undoes it by id, if it has one).
 DOES: dict[str, dict[str, str | None]] = {
     "inventory": {"reserve": "release"},
-    "payment": {"authorize": "cancel", "capture": "refund"},
+    "payment": {"authorize": "cancel", "capture": "refund", "customer": None},
     "shipping": {"book": "cancel"},
     "mail": {"send": None},
     "bench": {"call": None},
 }
 PARTNERS = tuple(DOES)
+REPORTS = {"payment": {"webhook"}}  # what a partner sends by itself
 
 NO_EFFECT = "none"  # the effect of a rejection, and of an undo without anything to undo
 
@@ -24,7 +25,8 @@ NO_EFFECT = "none"  # the effect of a rejection, and of an undo without anything
 def actions_of(partner: str) -> set[str]:
     """Return the names of all actions of a partner; "undo" and "read" are common to all."""
     does = DOES[partner]
-    return set(does) | {undo for undo in does.values() if undo} | {"undo", "read"}
+    undoes = {undo for undo in does.values() if undo}
+    return set(does) | undoes | REPORTS.get(partner, set()) | {"undo", "read"}
 
 
 class Call(NamedTuple):

@@ -4,37 +4,26 @@ Source of shapes and rules: Stripe's API reference (PaymentIntents, Refunds, Err
 requests, Testing). Amounts are in minor units of their currency.
 """
 
-from dataclasses import dataclass, field
 from typing import Any
 
 from sandbox.cards import CARDS
+from sandbox.intents import (
+    ASKS,
+    BANK,
+    CANCELED,
+    CAPTURED,
+    HELD,
+    REFUSED,
+    RETURN,
+    TRANSFER,
+    Intent,
+)
 from sandbox.partner import NOTHING, Call, Effect, Entry, Json, NewId, Partner
 from sandbox.refusals import Refusal, declined, stripe_error
 
-HELD, CAPTURED, CANCELED = "requires_capture", "succeeded", "canceled"
-
-
-@dataclass(slots=True)
-class Intent:
-    """A payment intent: requires_capture → succeeded (→ refunds), or → canceled."""
-
-    ref: str
-    order: str | None
-    key: str | None
-    amount: int
-    currency: str
-    created: int
-    method: str
-    metadata: dict[str, str] = field(default_factory=dict)
-    status: str = HELD
-    captured: int = 0
-    refunded: int = 0
-    capture_key: str | None = None
-
-    @property
-    def refundable(self) -> int:
-        """The captured amount that is not refunded yet, in minor units."""
-        return self.captured - self.refunded
+AT_FIRST = {"request": ASKS, "charge": CAPTURED, "authorize": HELD}  # status by effect
+CUSTOMER_ACTS = {"confirm", "refuse", "expire"}  # what happens to an intent without a request
+ENDED = {CAPTURED, CANCELED}
 
 
 class Payment(Partner):
@@ -42,18 +31,24 @@ class Payment(Partner):
 
     name = "payment"
 
-    def __init__(self) -> None:
+    def __init__(self, site: str = "") -> None:
+        """Begin without intents; `site` is the address of the bank's pages, without a slash."""
+        self.site = site
         self.intents: dict[str, Intent] = {}
 
     def decide(self, call: Call, new_id: NewId) -> Effect:
         """Authorize, capture, cancel or refund; raises Refusal in Stripe's shape."""
         if call.action == "authorize":
-            return _authorize(call, new_id)
+            return _authorize(call, new_id, self.site)
+        if call.action == "customer":
+            return Effect(ref=new_id("cus"))
         intent = self.intent(call.ref or "")
+        if call.action in CUSTOMER_ACTS:
+            return _act(intent, call.action)
         if call.action == "capture":
             return _capture(intent, call)
         if call.action == "cancel":
-            if intent.status != HELD:
+            if intent.status in ENDED:
                 raise _unexpected(intent, "canceled")
             return _cancel(intent)
         amount = _amount(call, "amount") if "amount" in call.params else intent.refundable
@@ -64,43 +59,62 @@ class Payment(Partner):
         intent = self.intents[done.ref or ""]
         if intent.refundable:
             return _refund(intent, intent.refundable, new_id)
-        if done.action == "authorize" and intent.status == HELD:
+        if done.action == "authorize" and intent.status not in ENDED:
             return _cancel(intent)
         return NOTHING
 
     def apply(self, entry: Entry) -> str | None:
         """Move the money; cancel undoes the authorization, a full refund the capture."""
         ref = entry.ref or ""
-        if entry.effect == "authorize":
-            self.intents[ref] = _intent(entry)
-            return None
         if entry.effect == "refund":
-            intent = self.intents[entry.parent or ""]
-            intent.refunded += entry.amount or 0
-            return None if intent.refundable else intent.capture_key
-        intent = self.intents[ref]
-        if entry.effect == "cancel":
-            intent.status = CANCELED
-            return intent.key
-        intent.status, intent.captured = CAPTURED, entry.amount or 0
-        intent.capture_key = entry.key
+            paid = self.intents[entry.parent or ""]
+            paid.refunded += entry.amount or 0
+            return None if paid.refundable else paid.capture_key
+        if entry.action == "authorize":
+            made = self.intents[ref] = Intent.made_by(entry)
+            if entry.effect == "request":
+                made.status = ASKS
+            else:
+                made.pay()
+        elif entry.action != "customer":
+            return self._change(self.intents[ref], entry)
+        return None
+
+    def _change(self, known: Intent, entry: Entry) -> str | None:
+        """Apply what happened to an intent; return the key of the call that this undoes, if any."""
+        match entry.action:
+            case "confirm":
+                known.pay()
+            case "refuse":
+                known.status = REFUSED
+            case "expire":
+                known.status, known.expired = CANCELED, True
+            case "capture":
+                known.status, known.captured = CAPTURED, entry.amount or 0
+                known.capture_key = entry.key
+            case _:
+                known.status = CANCELED
+                return known.key
         return None
 
     def body(self, entry: Entry) -> Json:
         """Return the payment intent, or the refund, as it was right after the call."""
         if entry.action == "refund":
             return _show_refund(entry)
-        intent = self.intents[entry.ref or ""]
+        if entry.action == "customer":
+            return {"id": entry.ref, "object": "customer", "livemode": False}
+        known = self.intents[entry.ref or ""]
         if entry.action == "authorize":
-            return _show(intent, HELD, 0)
+            status = AT_FIRST[entry.effect]
+            return known.show(status, known.amount if status == CAPTURED else 0)
         if entry.action == "capture":
-            return _show(intent, CAPTURED, entry.amount or 0)
-        return _show(intent, CANCELED, 0)
+            return known.show(CAPTURED, entry.amount or 0)
+        return known.show(CANCELED, 0)
 
     def view(self, ref: str) -> Json | None:
         """Return the current payment intent."""
         intent = self.intents.get(ref)
-        return _show(intent, intent.status, intent.captured) if intent else None
+        return intent.show(intent.status, intent.captured) if intent else None
 
     def order_of(self, ref: str) -> str | None:
         """Return the order in the intent's metadata."""
@@ -120,14 +134,42 @@ def missing(ref: str) -> Refusal:
     return Refusal(404, "resource_missing", f"No such payment_intent: '{ref}'", param="intent")
 
 
-def _authorize(call: Call, new_id: NewId) -> Effect:
+def _authorize(call: Call, new_id: NewId, site: str) -> Effect:
     amount = _amount(call, "amount")
     currency = call.params.get("currency", "")
     if not (len(currency) == 3 and currency.isascii() and currency.isalpha()):
         raise _invalid("currency", f"Invalid currency: '{currency}'. It must be like 'eur'.")
-    for name, value in (("capture_method", "manual"), ("confirm", "true")):
-        if call.params.get(name) != value:
-            raise _invalid(name, f"This sandbox needs {name}={value}, as the payment agent sends.")
+    if call.params.get("confirm") != "true":
+        raise _invalid("confirm", "This sandbox needs confirm=true, as the payment agent sends.")
+    capture = call.params.get("capture_method", "automatic")
+    if capture not in {"automatic", "manual"}:
+        raise _invalid("capture_method", f"Invalid capture_method: '{capture}'.")
+    automatic = capture == "automatic"
+    method, asks = _method(call, automatic=automatic)
+    metadata = {
+        name[9:-1]: value
+        for name, value in call.params.items()
+        if name.startswith("metadata[") and name.endswith("]")
+    }
+    ref = new_id("pi")
+    pages = {BANK: f"{site}/bank/{ref}", RETURN: call.params.get(RETURN, "")} if asks else {}
+    return Effect(
+        ref=ref,
+        amount=amount,
+        currency=currency.lower(),
+        kind="request" if asks else "charge" if automatic else "authorize",
+        detail=[method, metadata, automatic, pages],
+    )
+
+
+def _method(call: Call, *, automatic: bool) -> tuple[str, bool]:
+    """Return how an intent is paid, and whether it awaits its customer; raises Refusal."""
+    if call.params.get("payment_method_data[type]") == TRANSFER:
+        if not automatic:
+            raise _invalid("capture_method", "A bank transfer cannot be captured later.")
+        if not call.params.get("customer"):
+            raise _invalid("customer", "A bank transfer needs a customer.", "parameter_missing")
+        return TRANSFER, True
     method = call.params.get("payment_method", "")
     card = CARDS.get(method)
     if card is None:
@@ -138,13 +180,20 @@ def _authorize(call: Call, new_id: NewId) -> Effect:
         )
     if card.decline is not None:
         raise declined(*card.decline)
-    metadata = {
-        name[9:-1]: value
-        for name, value in call.params.items()
-        if name.startswith("metadata[") and name.endswith("]")
-    }
-    detail = [method, metadata]
-    return Effect(ref=new_id("pi"), amount=amount, currency=currency.lower(), detail=detail)
+    if card.asks and call.params.get("error_on_requires_action") == "true":
+        raise declined("authentication_required", "The bank asks for a confirmation.")
+    if card.asks and not call.params.get(RETURN):
+        raise _invalid(RETURN, "The bank asks the customer: say where to return to.")
+    return method, card.asks
+
+
+def _act(known: Intent, action: str) -> Effect:
+    """Return what happens to an intent without a request; raises Refusal if it is too late for that."""
+    if known.status != (HELD if action == "expire" else ASKS):
+        raise _unexpected(known, "changed")
+    paid = "charge" if known.automatic else "authorize"
+    kind = {"confirm": paid, "refuse": "refuse", "expire": "cancel"}[action]
+    return Effect(ref=known.ref, amount=known.amount, currency=known.currency, kind=kind)
 
 
 def _capture(intent: Intent, call: Call) -> Effect:
@@ -162,7 +211,8 @@ def _capture(intent: Intent, call: Call) -> Effect:
 
 
 def _cancel(intent: Intent) -> Effect:
-    return Effect(ref=intent.ref, amount=intent.amount, currency=intent.currency, kind="cancel")
+    kind = "cancel" if intent.status == HELD else "close"  # nothing was held yet
+    return Effect(ref=intent.ref, amount=intent.amount, currency=intent.currency, kind=kind)
 
 
 def _refund(intent: Intent, amount: int, new_id: NewId) -> Effect:
@@ -210,40 +260,8 @@ def _unexpected(intent: Intent, wish: str) -> Refusal:
         "payment_intent_unexpected_state",
         f"This PaymentIntent ({intent.ref}) could not be {wish} because it has a status of "
         f"{intent.status}.",
+        payment_intent=intent.show(intent.status, intent.captured),
     )
-
-
-def _intent(entry: Entry) -> Intent:
-    method, metadata = entry.detail
-    return Intent(
-        ref=entry.ref or "",
-        order=entry.order,
-        key=entry.key,
-        amount=entry.amount or 0,
-        currency=entry.currency or "",
-        created=int(entry.at),
-        method=method,
-        metadata=metadata,
-    )
-
-
-def _show(intent: Intent, status: str, received: int) -> Json:
-    return {
-        "id": intent.ref,
-        "object": "payment_intent",
-        "amount": intent.amount,
-        "amount_capturable": intent.amount if status == HELD else 0,
-        "amount_received": received,
-        "capture_method": "manual",
-        "created": intent.created,
-        "currency": intent.currency,
-        "latest_charge": "ch_" + intent.ref.partition("_")[2],
-        "livemode": False,
-        "metadata": intent.metadata,
-        "payment_method": intent.method,
-        "payment_method_types": ["card"],
-        "status": status,
-    }
 
 
 def _show_refund(entry: Entry) -> Json:

@@ -28,6 +28,7 @@ PATHS: dict[tuple[str, str], tuple[str, str]] = {
     ("POST", "/inventory/reservations"): ("inventory", "reserve"),
     ("POST", "/inventory/reservations/*/release"): ("inventory", "release"),
     ("GET", "/inventory/reservations/*"): ("inventory", "read"),
+    ("POST", "/v1/customers"): ("payment", "customer"),
     ("POST", "/v1/payment_intents"): ("payment", "authorize"),
     ("POST", "/v1/payment_intents/*/capture"): ("payment", "capture"),
     ("POST", "/v1/payment_intents/*/cancel"): ("payment", "cancel"),

@@ -9,6 +9,7 @@ from urllib.parse import unquote
 
 from aiohttp.web import BaseRequest, HTTPException, Response, StreamResponse
 
+from sandbox.bank import Bank
 from sandbox.cards import CardFaults
 from sandbox.control import Control
 from sandbox.database import Database
@@ -30,6 +31,7 @@ from sandbox.responses import (
 )
 from sandbox.site.handlers import Site
 from sandbox.traffic import Traffic
+from sandbox.webhooks import Webhooks
 
 log = logging.getLogger("sandbox")
 MAX_LATENCY = 3600.0  # seconds in ?latency=
@@ -50,8 +52,10 @@ class Sandbox:
         self.traffic = {partner: Traffic() for partner in PARTNERS}
         self.late: set[asyncio.Task[None]] = set()
         self._in_progress: set[str] = set()
+        self.webhooks = Webhooks(database, self.script, pause)
+        self.bank = Bank(self.ledger, self.webhooks, pause)
         switch = DemoSwitch()
-        site = Site(self.ledger, self.script, self.traffic, switch)
+        site = Site(self.ledger, self.script, self.traffic, switch, self.bank)
         self._control = Control(self.ledger, self.script, switch, site, self.reset)
 
     def reset(self) -> None:
@@ -63,8 +67,17 @@ class Sandbox:
         self.ledger.load()
         self.script.reset()
 
+    def resume(self, site: str) -> None:
+        """Go on with what the former run had begun; `site` is the address of the pages."""
+        self.ledger.site = site
+        self.ledger.load()
+        self.webhooks.resume()
+        self.bank.resume()
+
     async def close(self) -> None:
         """Cancel late effects that are still due, and close the database."""
+        await self.bank.close()
+        await self.webhooks.close()
         late = list(self.late)
         for task in late:
             task.cancel()
@@ -140,6 +153,7 @@ class Sandbox:
             status, body, replayed = self.ledger.perform(call, forced)
             if not replayed and status < 400:
                 self.traffic[call.partner].current().effects += 1
+                self.bank.notice(call, str(body.get("id")))
             response = json_response(body, status, replayed=replayed)
         except Refusal as refusal:
             response = error_response(refusal, call.partner)

@@ -49,8 +49,11 @@ DESCRIPTIONS = {
     "reject": ("Refusing", "refuses every new request permanently"),
     "down": ("Down", "cuts every connection without reading the request"),
     "late_effect": ("Late", "cuts the connection, then does the work {seconds:g} s later"),
+    "lost": ("Not reporting", "reports nothing by webhook"),
+    "doubled": ("Repeating reports", "sends every webhook twice"),
+    "forged": ("Forged reports", "has its webhooks replaced by forged ones"),
 }
-MILD = {"latency", "slow", "too_many_requests", "drip"}
+MILD = {"latency", "slow", "too_many_requests", "drip", "lost", "doubled", "forged"}
 
 
 class PartnerState(NamedTuple):

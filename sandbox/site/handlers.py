@@ -5,10 +5,13 @@ from urllib.parse import parse_qsl
 
 from aiohttp.web import BaseRequest, Response, StreamResponse
 
+from sandbox.bank import Bank
 from sandbox.demo_switch import RATES, DemoSwitch
 from sandbox.fault_script import FaultScript
+from sandbox.intents import ASKS
 from sandbox.ledger import Ledger
 from sandbox.refusals import bad_field
+from sandbox.site.bank import ACTS, back_to_shop, bank_page
 from sandbox.site.faults import LIMITS, PRESETS
 from sandbox.site.home import SHOWN, home
 from sandbox.site.layout import FILES, back_to, file
@@ -27,15 +30,19 @@ class Site:
         script: FaultScript,
         traffic: Mapping[str, Traffic],
         switch: DemoSwitch,
+        bank: Bank,
     ) -> None:
         self._ledger = ledger
         self._script = script
         self._traffic = traffic
         self._switch = switch
+        self._bank = bank
         self.handlers: dict[tuple[str, str], Handler] = {
             ("GET", "/"): self._home,
             ("GET", "/mail/"): self._mailbox,
             ("GET", "/mail/html"): self._message,
+            ("GET", "/bank/*"): self._bank_page,
+            ("POST", "/bank/*"): self._bank_act,
             ("POST", "/demand/switch"): self._set_rate,
             ("POST", "/faults/break"): self._break,
             ("POST", "/faults/heal"): self._heal,
@@ -52,6 +59,20 @@ class Site:
 
     async def _message(self, _: BaseRequest, query: dict[str, str]) -> Response:
         return message(self._ledger, query)
+
+    async def _bank_page(self, request: BaseRequest, _: dict[str, str]) -> Response:
+        return bank_page(self._bank.intent(_last_part(request)))
+
+    async def _bank_act(self, request: BaseRequest, _: dict[str, str]) -> Response:
+        """Have the customer confirm or refuse a payment, and lead back to the shop."""
+        ref = _last_part(request)
+        intent = self._bank.intent(ref)
+        action = _one_of(await _form(request), "act", ACTS)
+        if intent.status != ASKS:
+            return bank_page(intent, status=409)
+        self._bank.act(ref, action)
+        await self._ledger.committed()
+        return back_to_shop(intent)
 
     async def _file(self, request: BaseRequest, _: dict[str, str]) -> Response:
         return file(request.path)
@@ -88,6 +109,10 @@ class Site:
             raise bad_field("id", f"'id' must be the number of a fault, not {ref!r}.")
         self._script.remove(int(ref))
         return back_to("/#faults")
+
+
+def _last_part(request: BaseRequest) -> str:
+    return request.path.rpartition("/")[2]
 
 
 async def _form(request: BaseRequest) -> dict[str, str]:

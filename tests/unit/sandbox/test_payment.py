@@ -103,7 +103,7 @@ async def test_declined_card(client: Client, method: str, decline: str, message:
         ({"amount": ""}, "amount"),
         ({"currency": "euro"}, "currency"),
         ({"payment_method": "pm_card_none"}, "payment_method"),
-        ({"capture_method": "automatic"}, "capture_method"),
+        ({"capture_method": "later"}, "capture_method"),
         ({"confirm": "false"}, "confirm"),
     ],
 )
