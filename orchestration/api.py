@@ -62,6 +62,7 @@ from .declarations import schedules as declared_schedules
 from .models import RetentionPolicy
 from .models.application import Delivery
 from .models.inbox import StatusKind
+from .payloads.currencies import digits as currency_digits
 from .payloads.money import format_money
 from .payloads.placeholders import done, field, first, item, key, loaded, not_, passed, result
 from .people.roles import give
@@ -80,8 +81,8 @@ __all__ = [
     "TaskState", "Transient", "Unknown", "UnverifiedWebhook", "Violation", "Webhook", "Workflow",
     "aacknowledge", "aamend", "acknowledge", "acomplete", "action", "amend", "aprogress",
     "arequest_resubmit", "arequest_undo", "astatus_messages", "asubmit", "asubmit_many", "authenticate",
-    "complete", "done", "ensure_application", "field", "first", "format_money", "give", "is_busy",
-    "is_unavailable", "item", "keep_tasks", "key", "loaded", "not_", "passed", "progress",
+    "complete", "currency_digits", "done", "ensure_application", "field", "first", "format_money", "give",
+    "is_busy", "is_unavailable", "item", "keep_tasks", "key", "loaded", "not_", "passed", "progress",
     "receive_status", "register", "register_audit", "register_duty", "register_external_view",
     "register_scope", "request_resubmit", "request_undo", "result", "schedule", "status_messages", "submit",
     "submit_many", "unschedule",

@@ -7,13 +7,15 @@ from django.contrib import admin
 from django.contrib.staticfiles import finders
 from django.core.exceptions import ValidationError
 from django.db.models import QuerySet
-from django.forms import Field, ModelForm
+from django.forms import Field
 from django.http import HttpRequest
 
 from orchestration.api import CappedPaginator, format_money
 
+from .amount_fields import AmountsForm
 from .lifecycle import operator_search
 from .models import Order, OrderLine, Product
+from .money import shop_currency
 
 PICTURE = re.compile("[A-Za-z0-9_-]+")
 
@@ -34,8 +36,15 @@ class ReadOnly:
         return False
 
 
-class ProductForm(ModelForm):  # type: ignore[type-arg] # no generic at run time
-    """A product whose picture exists."""
+class ProductForm(AmountsForm):
+    """A product whose picture exists; saved, its price is one in the shop's currency."""
+
+    amounts = {"price": 1}
+
+    def clean(self) -> dict[str, Any] | None:
+        """Take the price for one in the currency that the field names."""
+        self.instance.currency = shop_currency()
+        return super().clean()
 
     def clean_picture(self) -> str:
         """Refuse a name that no picture has: customers would see none."""
@@ -87,6 +96,13 @@ class LineInline(ReadOnly, admin.StackedInline):  # type: ignore[type-arg] # as 
 
     model = OrderLine
     extra = 0
+    fields = ["sku", "name", "quantity", "each"]
+    readonly_fields = ["each"]
+
+    @admin.display(description="unit price")
+    def each(self, line: OrderLine) -> str:
+        """Show the price of one."""
+        return format_money(line.unit_price, line.order.currency)
 
 
 @admin.register(Order)
@@ -96,7 +112,8 @@ class OrderAdmin(ReadOnly, admin.ModelAdmin):  # type: ignore[type-arg] # as abo
     list_display = ["number", "created_at", "name", "email", "amount", "status"]
     list_filter = ["status", "created_at"]
     search_fields = ["number", "email", "id"]
-    exclude = ["snapshot", "asked"]  # the task's page shows both
+    exclude = ["snapshot", "asked", "total"]  # the task's page shows the first two
+    readonly_fields = ["amount"]
     inlines = [LineInline]
     # counting millions of orders is slow
     paginator = CappedPaginator

@@ -61,6 +61,14 @@ def zone(name: str, default: str) -> str:
     return value
 
 
+def currency(name: str, default: str) -> str:
+    """Return the code of a currency by ISO 4217."""
+    value = text(name, default).upper()
+    if not (len(value) == 3 and value.isascii() and value.isalpha()):
+        raise ImproperlyConfigured(f"{name}={value!r} is not the code of a currency, as EUR is.")
+    return value
+
+
 def numbers(name: str) -> dict[str, int]:
     """Return a comma-separated list of names, each with a whole number: a=1,b=2."""
     values = {}

@@ -152,6 +152,7 @@ SHIPPING_URL = env.text("SHIPPING_URL", SANDBOX_URL)
 MAIL_URL = env.text("MAIL_URL", SANDBOX_URL)
 
 # --- Telling customers ---------------------------------------------------------------------------
+CURRENCY = env.currency("CURRENCY", "EUR")  # the shop's: docs/run/configure.md#money
 SHOP_TIME_ZONE = env.zone("SHOP_TIME_ZONE", "Europe/Berlin")  # where a customer's own is not known
 # on printed orders and in letters
 SELLER_ADDRESS = env.text(

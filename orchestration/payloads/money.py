@@ -1,24 +1,11 @@
-"""Amounts of money in minor units (cents): how many digits these are, and how people read them."""
+"""Amounts of money in minor units, as people read them."""
 
 from decimal import Decimal
 
 from django.utils.formats import number_format
 from django.utils.translation import get_language
 
-MOST = 2  # digits after the point, of nearly all currencies
-NONE = (
-    "BIF", "CLP", "DJF", "GNF", "ISK", "JPY", "KMF", "KRW", "PYG", "RWF", "UGX", "UYI", "VND", "VUV",
-    "XAF", "XOF", "XPF",
-)  # fmt: skip
-THREE = ("BHD", "IQD", "JOD", "KWD", "LYD", "OMR", "TND")
-# ISO 4217. Babel's digits are CLDR's: no minor unit for RSD or IQD, so an amount would be wrong.
-DIGITS = {**dict.fromkeys(NONE, 0), **dict.fromkeys(THREE, 3)}
-SYMBOLS = {"EUR": "€", "GBP": "£", "JPY": "¥", "USD": "$"}
-
-
-def digits(currency: str) -> int:
-    """Return how many digits after the point a currency's minor unit is."""
-    return DIGITS.get(currency.upper(), MOST)
+from .currencies import SYMBOLS, digits
 
 
 def format_money(amount: int, currency: str) -> str:

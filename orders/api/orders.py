@@ -13,8 +13,9 @@ from ninja import Body, Header, Query, Router, Status
 
 from orchestration import api
 from orders.lifecycle import changes, placement, queries
-from orders.lifecycle.message import MAX_TOTAL, Message, fingerprint
+from orders.lifecycle.message import Message, fingerprint
 from orders.models import Order, Placement, Product
+from orders.money import LARGEST_TOTAL, shop_currency
 from orders.shop.cart import PricedCart, PricedLine
 from orders.shop.forms import CheckoutForm
 
@@ -29,7 +30,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 CURSOR = "^([0-9]{1,16}-[0-9a-f]{32})?$"  # the last order of a page: its time in µs, and its id
 # plain SQL: the ORM took longer to build these than the database to run them
 PLACEMENT = 'SELECT * FROM orders_placement WHERE "order" = %s AND application = %s'
-PRODUCTS = "SELECT * FROM orders_product WHERE sku = ANY(%s) AND active"
+PRODUCTS = "SELECT * FROM orders_product WHERE sku = ANY(%s) AND active AND currency = %s"
 SUBMITTED_WITHIN = 1  # seconds in which an order usually becomes a task
 Key = Annotated[
     str,
@@ -217,7 +218,9 @@ def _price(order: schemas.NewOrder) -> PricedCart:
         raise invalid(
             [_field_error(f"lines.{n}.sku", ["A product may be on one line only."]) for n in twice]
         )
-    products = {product.sku: product for product in Product.objects.raw(PRODUCTS, [names])}
+    products = {
+        product.sku: product for product in Product.objects.raw(PRODUCTS, [names, shop_currency()])
+    }
     if gone := [number for number, name in enumerate(names) if name not in products]:
         errors = [_field_error(f"lines.{n}.sku", [f"Unknown product {names[n]!r}."]) for n in gone]
         raise conflict("not_sold", errors[0].message, errors=[vars(error) for error in errors])
@@ -247,7 +250,8 @@ def _too_much() -> Problem:
     return Problem(
         status=HTTPStatus.UNPROCESSABLE_ENTITY,
         code="too_much",
-        detail=f"The total of one order is at most {MAX_TOTAL} (cents). Nothing was ordered.",
+        detail=f"The total of one order is at most {LARGEST_TOTAL} in minor units of {shop_currency()}. "
+        "Nothing was ordered.",
     )
 
 

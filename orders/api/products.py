@@ -12,6 +12,7 @@ from pydantic import ConfigDict, Field
 from orders import models
 from orders.lifecycle.message import LANGUAGES, MAX_LENGTH
 from orders.lifecycle.plain_text import VISIBLE
+from orders.money import shop_currency
 
 from . import schemas
 from .auth import Token
@@ -29,7 +30,7 @@ class Product(Schema):
             "examples": [
                 {"sku": "coffee-morning",
                  "names": {"en": "Morning House Blend", "de": "Hausmischung"},
-                 "unit_price": 950, "currency": "EUR", "availability": "plenty",
+                 "unit_price": 950, "currency": shop_currency(), "availability": "plenty",
                  "page": "https://shop.example/products/morning-house-blend/"}
             ]
         }

@@ -1,4 +1,4 @@
-"""Request and response bodies of the API. Amounts are in minor units (cents), times in UTC."""
+"""Request and response bodies of the API. Amounts are in minor units of the currency, times in UTC."""
 
 from datetime import datetime
 from typing import Annotated, Any, Literal
@@ -9,8 +9,9 @@ from pydantic import BeforeValidator, ConfigDict, Field
 
 from orders.cards import Card
 from orders.countries import COUNTRIES
-from orders.lifecycle.message import LANGUAGES, MAX_LENGTH, MAX_LINES, MAX_PRICE, MAX_QUANTITY
+from orders.lifecycle.message import LANGUAGES, MAX_LENGTH, MAX_LINES, MAX_QUANTITY
 from orders.lifecycle.plain_text import OPTIONAL, TRIMMED, VISIBLE
+from orders.money import largest_price, shop_currency
 from orders.normal import composed
 
 
@@ -23,8 +24,11 @@ def _number(value: object) -> object:
 
 # not pydantic's "strict": JSON has one kind of number, so 2.0 is an integer
 NUMBER = BeforeValidator(_number)
-Amount = Annotated[int, Field(description="In minor units (cents).", examples=[4250])]
-Currency = Annotated[str, Field(description="ISO 4217.", examples=["EUR"])]
+Amount = Annotated[
+    int,
+    Field(description="In minor units: cents of EUR, yen of JPY, fils of KWD.", examples=[4250]),
+]
+Currency = Annotated[str, Field(description="ISO 4217.", examples=[shop_currency()])]
 COMPOSED = BeforeValidator(composed)
 POSTCODE = "As the country writes it. Required, except in Ireland."
 REGION = (
@@ -43,7 +47,7 @@ PLACED_EXAMPLE: dict[str, Any] = {
     "number": "FWXRM-MJT1W",
     "placed_at": PLACED,
     "total": 1900,
-    "currency": "EUR",
+    "currency": shop_currency(),
     "lines": [LINE],
     "url": f"https://shop.example/api/orders/{ORDER}",
     "page": f"https://shop.example/orders/{ORDER}/?t=0bBmDk…",
@@ -146,7 +150,7 @@ class NewOrder(Strict):
         int | None,
         Field(
             ge=1,
-            le=MAX_LINES * MAX_QUANTITY * MAX_PRICE,
+            le=MAX_LINES * MAX_QUANTITY * largest_price(),
             description="If this differs from the total at today's prices, nothing is ordered (409).",
         ),
         NUMBER,

@@ -51,7 +51,7 @@ CHECKS = (
         remedy="Compare both with the customer's confirmation page, and undo it if the task's is wrong.",
         query=f"""
         SELECT t.reference, 'its order says ' || o.total || ', its lines ' || l.total
-            || ' and its task ' || coalesce(k.data->>'total', 'nothing') || ' (in cents)'
+            || ' and its task ' || coalesce(k.data->>'total', 'nothing') || ' (in minor units)'
         FROM audit_task t
         JOIN audit_data k ON k.task = t.id
         JOIN orders_order o ON o.id = t.order_id
@@ -66,7 +66,7 @@ CHECKS = (
         remedy=MONEY,
         query=f"""
         SELECT s.reference, 'step ' || s.name || ' requested '
-            || coalesce(s.request->>'amount', 'nothing') || ' of ' || o.total || ' cents'
+            || coalesce(s.request->>'amount', 'nothing') || ' of ' || o.total || ' minor units'
         FROM audit_task t JOIN audit_step s ON s.task = t.id JOIN orders_order o ON o.id = t.order_id
         WHERE s.workflow = '{WORKFLOW}' AND s.direction = 'do' AND s.state = 'processed'
           AND NOT s.by_hand

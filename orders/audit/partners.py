@@ -78,7 +78,7 @@ PAYMENT = (
         remedy=MONEY,
         query=f"""
         SELECT a.reference, 'is ' || a.state || ', and ' || coalesce(a.captured, 0)
-            || ' cents were captured, ' || coalesce(a.refunded, 0) || ' refunded, of ' || a.total
+            || ' minor units were captured, ' || coalesce(a.refunded, 0) || ' refunded, of ' || a.total
         FROM ({ACCOUNTS}) a
         WHERE NOT ((a.net = a.total AND NOT a.surely_not) OR (a.net = 0 AND NOT a.surely_taken))
            OR a.captures > 1 OR a.mixed OR a.in_currency <> lower(a.currency)

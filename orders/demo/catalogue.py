@@ -8,7 +8,7 @@ SHELVES = (_("Coffee"), _("Tea"), _("Brewing"), _("Table"))  # as pages call the
 
 
 class Item(NamedTuple):
-    """A product to be; `price` in cents; its picture is named after the SKU."""
+    """A product to be; `price` in hundredths of what is about a euro; its picture is named after the SKU."""
 
     sku: str
     kind: str

@@ -14,17 +14,15 @@ from uuid import UUID
 
 from orders import addresses
 from orders.cards import Card
+from orders.money import largest_price, shop_currency
 
 WORKFLOW = "process_order"  # processes these messages
 EMAIL_WORKFLOW = "tell_customer"  # sends an e-mail
 APPLICATION = "shop"  # names the private response queue
 PRIVATE = ("address", "customer")  # stays in the order's row; not in its task
 LANGUAGES = ("en", "de")
-CURRENCIES = ("EUR",)
 MAX_QUANTITY = 99
 MAX_LINES = 50
-MAX_PRICE = 1_000_000  # of one unit, in minor units
-MAX_TOTAL = 99_999_999  # in minor units: the payment provider takes 8 digits
 NO_NUMBER = re.compile("[^\\w@'\u2019]|_")
 BASE32 = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"  # Crockford's base 32: no I, L, O, U to misread
 MAX_LENGTH = {  # characters
@@ -190,7 +188,7 @@ def read(data: Mapping[str, Any]) -> Message:
     if data["total"] != total or isinstance(data["total"], bool):
         raise Malformed(f"total is {data['total']!r}, but the lines add up to {total}")
     payment_method = _one_of(Card.values, data["payment_method"], "payment method")
-    currency = _one_of(CURRENCIES, data["currency"], "currency")
+    currency = _one_of([shop_currency()], data["currency"], "currency")
     customer = data["customer"]
     language = _one_of(LANGUAGES, data.get("language", "en"), "language")
     return Message(
@@ -217,7 +215,7 @@ def _lines(value: Any) -> list[Line]:
             Line(
                 sku=_text(line["sku"], "sku"),
                 name=_text(line["name"], "product"),
-                unit_price=_integer(line["unit_price"], "unit_price", most=MAX_PRICE),
+                unit_price=_integer(line["unit_price"], "unit_price", most=largest_price()),
                 quantity=_integer(line["quantity"], "quantity", most=MAX_QUANTITY),
             )
         )

@@ -10,9 +10,10 @@ from django.db import connection, transaction
 
 from orchestration import api
 from orders.models import Placement
+from orders.money import LARGEST_TOTAL
 
 from . import emails
-from .message import APPLICATION, MAX_TOTAL, WORKFLOW, Mail, Message
+from .message import APPLICATION, WORKFLOW, Mail, Message
 
 CLAIM = """
 INSERT INTO orders_placement ("order", fingerprint, customer_id, application, offer)
@@ -53,7 +54,7 @@ def place(
     parallel call waits for the first one's commit, so exactly one of them posts. Raises `TooMuch` above
     the largest total.
     """
-    if message.total > MAX_TOTAL:
+    if message.total > LARGEST_TOTAL:
         raise TooMuch(message.number)
     new = Placement(
         order=message.order,

@@ -1,4 +1,4 @@
-"""What was ordered, from the checkout on. Amounts are in minor units (cents)."""
+"""What was ordered, from the checkout on. Amounts are in minor units of their currency."""
 
 from django.conf import settings
 from django.contrib.postgres.indexes import GinIndex
@@ -101,7 +101,7 @@ class Order(models.Model):
     region = models.CharField(
         max_length=80, blank=True, db_default="", help_text="The county or province, if any."
     )
-    total = models.PositiveBigIntegerField(help_text="In cents.")
+    total = models.PositiveBigIntegerField(help_text="In minor units.")
     currency = models.CharField(max_length=3)
     payment_method = models.CharField(max_length=80, choices=Card.choices)
     status = models.CharField(max_length=10, choices=OrderStatus, default=OrderStatus.RECEIVED)
@@ -193,7 +193,7 @@ class OrderLine(models.Model):
     order = models.ForeignKey(Order, models.CASCADE, related_name="lines")
     sku = models.CharField("SKU", max_length=40)
     name = models.CharField(max_length=120)
-    unit_price = models.PositiveIntegerField(help_text="In cents.")
+    unit_price = models.PositiveIntegerField(help_text="In minor units.")
     quantity = models.PositiveSmallIntegerField()
 
     class Meta:

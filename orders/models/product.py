@@ -1,9 +1,11 @@
-"""What the shop sells. Amounts are in minor units (cents)."""
+"""What the shop sells. Amounts are in minor units of their currency."""
 
 from django.db import models
 from django.db.models import Q
 from django.urls import reverse
 from django.utils.translation import gettext_lazy as _
+
+from ..money import LARGEST_TOTAL, shop_currency
 
 
 class Availability(models.TextChoices):
@@ -18,8 +20,8 @@ class Sold(models.QuerySet["Product"]):
     """Products that can be bought."""
 
     def sold(self) -> "Sold":
-        """Filter for products on sale, sold out or not."""
-        return self.filter(active=True)
+        """Filter for products on sale, sold out or not; those in another currency than the shop's are not."""
+        return self.filter(active=True, currency=shop_currency())
 
     def available(self) -> "Sold":
         """Filter for products that can be added to a cart."""
@@ -35,8 +37,8 @@ class Product(models.Model):
     kind = models.CharField(max_length=40, help_text="The shelf it is on: Coffee, Tea, …")
     summary = models.CharField(max_length=160, help_text="One line, for the grid.")
     description = models.TextField()
-    price = models.PositiveIntegerField(help_text="In cents.")
-    currency = models.CharField(max_length=3, default="EUR", editable=False)
+    price = models.PositiveIntegerField()
+    currency = models.CharField(max_length=3, default=shop_currency, editable=False)
     picture = models.CharField(
         max_length=80, help_text="The name of an SVG in static/products/, without its extension."
     )
@@ -57,9 +59,9 @@ class Product(models.Model):
         constraints = [
             models.CheckConstraint(
                 # free goods would need a checkout without payment
-                condition=Q(price__gte=1, price__lte=1_000_000),
-                name="product_price",
-                violation_error_message="A price is between 1 cent and 10,000.00.",
+                condition=Q(price__gte=1, price__lte=LARGEST_TOTAL),
+                name="product_price_positive",
+                violation_error_message="A price is more than nothing.",
             ),
             models.CheckConstraint(
                 condition=Q(stock__in=Availability.values), name="product_stock_known"
@@ -76,7 +78,8 @@ class Product(models.Model):
     @property
     def available(self) -> bool:
         """Whether it can be added to a cart."""
-        return self.active and self.stock != Availability.NONE
+        in_currency = self.currency == shop_currency()
+        return self.active and in_currency and self.stock != Availability.NONE
 
     @property
     def picture_path(self) -> str:

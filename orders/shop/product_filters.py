@@ -10,13 +10,14 @@ from django.utils.translation import get_language, gettext
 from django.utils.translation import gettext_lazy as _
 
 from orders.models import Product
+from orders.money import whole, whole_money
 
 from .forms import CustomerForm, Text
 
-PRICES = {  # from, below; in minor units
-    "under-10": (_("Under €10"), 0, 10_00),
-    "10-to-30": (_("€10 to €30"), 10_00, 30_00),
-    "over-30": (_("€30 and more"), 30_00, None),
+PRICES = {  # by name: from, below; of about a euro
+    "under-10": (_("Under %(below)s"), 0, 10),
+    "10-to-30": (_("%(least)s to %(below)s"), 10, 30),
+    "over-30": (_("%(least)s and more"), 30, None),
 }
 MOST_WORDS = 6
 
@@ -33,10 +34,7 @@ class Filters(CustomerForm):
     price = forms.ChoiceField(
         label=_("Price"),
         required=False,
-        choices=[
-            ("", _("Any price")),
-            *((name, words) for name, (words, _from, _below) in PRICES.items()),
-        ],
+        choices=lambda: [("", _("Any price")), *((name, _words(name)) for name in PRICES)],
     )
 
     def __init__(self, data: Mapping[str, Any], *, kinds: Sequence[str]) -> None:
@@ -58,9 +56,9 @@ class Filters(CustomerForm):
             products = products.filter(kind=kind)
         if price := self.chosen.get("price"):
             _words, least, below = PRICES[price]
-            products = products.filter(price__gte=least)
+            products = products.filter(price__gte=least * whole())
             if below is not None:
-                products = products.filter(price__lt=below)
+                products = products.filter(price__lt=below * whole())
         words = self.chosen.get("q", "").split()[:MOST_WORDS]
         shown = _shown(products) if words else {}
         for word in words:
@@ -72,6 +70,13 @@ class Filters(CustomerForm):
                 | Q(sku__in=[sku for sku, text in shown.items() if word.casefold() in text])
             )
         return products
+
+
+def _words(name: str) -> str:
+    """Return a range of prices in words, without decimals."""
+    words, least, below = PRICES[name]
+    values = {"least": whole_money(least), "below": whole_money(below or 0)}
+    return str(words) % values
 
 
 def _shown(products: QuerySet[Product]) -> dict[str, str]:

@@ -8,6 +8,7 @@ from django.utils.translation import gettext
 from orchestration.api import format_money
 from orders.models import Order
 from orders.models.order import OrderStatus
+from orders.money import shop_currency
 from orders.shop.cart import cart_of
 from orders.times import moment as in_words
 
@@ -15,9 +16,9 @@ register = template.Library()
 
 
 @register.filter
-def money(amount: int, currency: str = "EUR") -> str:
-    """Format an amount in minor units: 1250 → "€12.50"."""
-    return format_money(amount, currency)
+def money(amount: int, currency: str = "") -> str:
+    """Format an amount in minor units, of the shop's currency unless another is named: 1250 → "€12.50"."""
+    return format_money(amount, currency or shop_currency())
 
 
 @register.filter

@@ -2,12 +2,14 @@
 
 import time
 from datetime import UTC, datetime
+from decimal import Decimal
 from hashlib import blake2b
 from html import escape
 from pathlib import Path
 
 from aiohttp.web import BaseRequest, Response
 
+from orchestration.payloads.currencies import SYMBOLS, digits
 from sandbox.refusals import Refusal
 
 POLICY = (
@@ -29,8 +31,6 @@ FOLDER = Path(__file__).parent
 TYPES = {"sandbox.css": "text/css", "sandbox.js": "text/javascript", "sandbox.svg": "image/svg+xml"}
 FILES = {f"/{name}": (FOLDER.joinpath(name).read_bytes(), kind) for name, kind in TYPES.items()}
 VERSION = blake2b(b"".join(content for content, _ in FILES.values()), digest_size=4).hexdigest()
-SYMBOLS = {"EUR": "€", "GBP": "£", "USD": "$"}
-NO_DECIMALS = {"JPY", "KRW", "VND", "CLP", "ISK", "XAF", "XOF"}  # amounts are in whole units
 NAV = {"/": "Partners", "/mail/": "Mail"}
 
 
@@ -106,8 +106,8 @@ def count(number: int, noun: str, plural: str = "") -> str:
 def money(amount: int, currency: str) -> str:
     """Return an amount in minor units as text, as in "€5.90" and "CHF 5.90"."""
     code = currency.upper()
-    shown = f"{amount:,}" if code in NO_DECIMALS else f"{amount / 100:,.2f}"
-    return SYMBOLS.get(code, f"{code} ") + shown
+    places = digits(code)
+    return f"{SYMBOLS.get(code, f'{code} ')}{Decimal(amount).scaleb(-places):,.{places}f}"
 
 
 def duration(seconds: float) -> str:

@@ -22,7 +22,7 @@ from ...dead_letters.actions import DeadLetterFilter
 from ...dead_letters.listing import Letter
 from ...models import Export, Operation
 from ...models.export import ExportFormat
-from ...payloads.money import digits
+from ...payloads.currencies import digits
 from ...people.redaction import redactors, typed
 from . import audit_log, incidents, operations, schedules
 from .audit_sources import AuditEntry, AuditFilter, Cursor

@@ -13,7 +13,7 @@ from django.utils.dateparse import parse_date, parse_datetime
 from ... import registry
 from ...database import clock
 from ...models import Task
-from ...payloads.money import digits
+from ...payloads.currencies import digits
 from ...states import TaskState
 from ...workflows.workflow import Found
 

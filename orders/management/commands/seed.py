@@ -17,6 +17,7 @@ from orders.demo.catalogue import CATALOGUE, GONE
 from orders.lifecycle.message import EMAIL_WORKFLOW, WORKFLOW
 from orders.models import Product
 from orders.models.product import Availability
+from orders.money import whole
 from sasweb.stack import folders
 
 STOCK = 100_000  # items of each product at the sandbox
@@ -79,7 +80,7 @@ def add_products() -> int:
                 kind=item.kind,
                 summary=item.summary,
                 description=item.description,
-                price=item.price,
+                price=item.price * whole() // 100,
                 picture=item.sku,
                 position=position,
                 stock=Availability.FEW if item.sku == GONE else Availability.PLENTY,

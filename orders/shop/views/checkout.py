@@ -13,7 +13,8 @@ from django.views.decorators.debug import sensitive_post_parameters
 
 from orchestration.api import format_money
 from orders.lifecycle import access, placement
-from orders.lifecycle.message import MAX_TOTAL, Address, Mail, Message
+from orders.lifecycle.message import Address, Mail, Message
+from orders.money import LARGEST_TOTAL, shop_currency
 from orders.rate_limit import Limit
 from orders.shop.accounts import usual_address
 from orders.shop.cart import Cart, PricedCart, cart_of, changing, price
@@ -93,8 +94,8 @@ def _problem(cart: Cart, priced: PricedCart, token: Token) -> str:
     """Return why this cart cannot be ordered as it was shown, or ""."""
     if cart.id is None or token != Token.offer(cart.id, priced):
         return str(CHANGED)
-    if priced.total > MAX_TOTAL:
-        return TOO_MUCH % {"most": format_money(MAX_TOTAL, priced.lines[0].product.currency)}
+    if priced.total > LARGEST_TOTAL:
+        return TOO_MUCH % {"most": format_money(LARGEST_TOTAL, shop_currency())}
     return ""
 
 

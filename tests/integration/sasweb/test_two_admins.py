@@ -47,7 +47,7 @@ def product():
 
 
 EDITS = {
-    "orders.product": lambda: Edit(product(), ("price", "1050"), ("summary", "Better."), "1100"),
+    "orders.product": lambda: Edit(product(), ("price", "10.50"), ("summary", "Better."), "11.00"),
     "orchestration.policy": lambda: Edit(
         Policy.objects.get(agent="greeter"), ("tries", "3"), ("failure_threshold", "6"), "4"
     ),
@@ -281,10 +281,10 @@ def test_form_that_was_refused_for_an_error_still_knows_what_it_showed(ada, bea)
     address = address_of(row)
     hers, his = opened(ada, address), opened(bea, address)
     wrong = ada.post(address, typed(hers, price="0", summary="Better."))
-    assert "between 1 cent" in errors_of(wrong)
+    assert "equal to 0.01" in errors_of(wrong)
     bea.post(address, typed(his, name="Tea", active=None))
     again = fields_of(form_of(wrong))
-    assert ada.post(address, typed(again, price="1")).status_code == 302
+    assert ada.post(address, typed(again, price="0.01")).status_code == 302
     row.refresh_from_db()
     assert (row.price, row.summary, row.name, row.active) == (1, "Better.", "Tea", False)
 
@@ -324,7 +324,7 @@ def test_form_without_what_it_showed_is_compared_with_the_row(ada):
     for odd in ({}, {"initial-price": "{"}, {"initial-price": ""}):
         assert ada.post(address_of(row), {**typed(bare, price="7"), **odd}).status_code == 302
     row.refresh_from_db()
-    assert row.price == 7
+    assert row.price == 700
 
 
 def test_page_has_not_the_secret(ada):

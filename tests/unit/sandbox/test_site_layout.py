@@ -23,7 +23,8 @@ def test_duration_has_two_units(seconds: float, words: str) -> None:
         (590, "eur", "€5.90"),
         (123450, "usd", "$1,234.50"),
         (5, "chf", "CHF 0.05"),
-        (1500, "jpy", "JPY 1,500"),
+        (1500, "jpy", "¥1,500"),
+        (1500, "kwd", "KWD 1.500"),
     ],
 )
 def test_money_has_the_sign_of_its_currency(amount: int, currency: str, text: str) -> None:
