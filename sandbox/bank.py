@@ -36,7 +36,7 @@ class Bank:
         return entry
 
     def notice(self, call: Call, ref: str) -> None:
-        """See to what follows a new intent without a request, by its card."""
+        """Have happen what follows a new intent without a request, by its card."""
         card = CARDS.get(str(call.params.get("payment_method")))
         if call.action != "authorize" or card is None:
             return

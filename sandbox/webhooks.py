@@ -28,7 +28,7 @@ EVENTS = {  # type by the effect of an entry
 }
 TIMEOUT = ClientTimeout(total=10)  # of one delivery
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 60.0  # seconds between deliveries of one event
-FORGED = "whsec_of_somebody_else"
+FORGED = "whsec_of_another_account"
 
 Pause = Callable[[float], Awaitable[None]]
 

@@ -24,10 +24,7 @@ def _number(value: object) -> object:
 
 # not pydantic's "strict": JSON has one kind of number, so 2.0 is an integer
 NUMBER = BeforeValidator(_number)
-Amount = Annotated[
-    int,
-    Field(description="In minor units: cents of EUR, yen of JPY, fils of KWD.", examples=[4250]),
-]
+Amount = Annotated[int, Field(description="In minor units, as yen or cents.", examples=[4250])]
 Currency = Annotated[str, Field(description="ISO 4217.", examples=[shop_currency()])]
 COMPOSED = BeforeValidator(composed)
 POSTCODE = "As the country writes it. Required, except in Ireland."

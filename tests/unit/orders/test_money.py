@@ -51,7 +51,7 @@ def test_amount_that_is_none(digits, typed):
 
 
 @pytest.mark.parametrize("code", ["EURO", "€", "E1R", "ÄÖÜ"])
-def test_setting_that_is_no_currency(monkeypatch, code):
+def test_setting_of_an_unknown_currency(monkeypatch, code):
     monkeypatch.setenv("CURRENCY", code)
     with pytest.raises(ImproperlyConfigured, match="not the code of a currency"):
         env.currency("CURRENCY", "EUR")

@@ -57,9 +57,8 @@ def test_declined_order_offers_to_pay_in_its_currency(shown, client):
 
 def test_api_in_the_shops_currency(shown, settings):
     till = Caller(application()[1])
-    assert {one["currency"] for one in till.get("products").json()["products"]} == {
-        settings.CURRENCY
-    }
+    products = till.get("products").json()["products"]
+    assert {product["currency"] for product in products} == {settings.CURRENCY}
     order = till.place(order=new_order(expected_total=2000)).json()
     assert (order["total"], order["currency"]) == (2000, settings.CURRENCY)
 
