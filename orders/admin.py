@@ -42,7 +42,7 @@ class ProductForm(AmountsForm):
     amounts = {"price": 1}
 
     def clean(self) -> dict[str, Any] | None:
-        """Take the price for one in the currency that the field names."""
+        """Take the price as an amount in the currency that the field names."""
         self.instance.currency = shop_currency()
         return super().clean()
 

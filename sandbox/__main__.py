@@ -31,7 +31,8 @@ def main() -> int:
     os.umask(0o077)  # its letters have customers' addresses, and links to their orders
     try:
         listener = listen_on(options.host, options.port)
-        sandbox = Sandbox(Database(Path(options.data) / "ledger.sqlite3"))
+        site = os.environ.get("SANDBOX_SITE", f"http://localhost:{listener.getsockname()[1]}")
+        sandbox = Sandbox(Database(Path(options.data) / "ledger.sqlite3"), site=site)
         sandbox.webhooks.address = options.webhooks
         sandbox.webhooks.secret = secret("PAYMENT_WEBHOOK_SECRET")
     except (OSError, LedgerFileError) as error:
@@ -101,7 +102,7 @@ async def serve(sandbox: Sandbox, listener: socket.socket) -> None:
         loop.add_signal_handler(number, stop.set)
     host, port = listener.getsockname()[:2]
     is_local = ip_address(host).is_loopback
-    sandbox.resume(os.environ.get("SANDBOX_SITE", f"http://localhost:{port}"))
+    sandbox.resume()
     web = Server(by_local_name(sandbox.handle) if is_local else sandbox.handle, access_log=None)
     server = await loop.create_server(web, sock=listener, backlog=1024)
     sys.stdout.write(f"Partners' sandbox: http://{host}:{port}/\n")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from sandbox.partner import PARTNERS, actions_of
+from sandbox.partner import PARTNERS, WEBHOOK, actions_of
 from sandbox.refusals import Refusal
 
 # Each kind and the parameters it takes with their defaults: `seconds` is a duration, None a
@@ -39,7 +39,6 @@ KINDS: dict[str, dict[str, Any]] = {
 OF_WEBHOOKS = {"lost", "doubled", "forged"}
 COMMON = ("partner", "action", "fault", "times", "key", "order", "probability", "skip")
 DAY = 86_400
-WEBHOOK = "webhook"  # the action of what a partner sends by itself
 ACTIONS = {partner: actions_of(partner) for partner in PARTNERS}
 
 

@@ -38,10 +38,10 @@ class Answer(NamedTuple):
 class Ledger:
     """The entries in the database, and in memory the partners with the objects made from them."""
 
-    def __init__(self, database: Database) -> None:
-        """Load the entries of the former run."""
+    def __init__(self, database: Database, site: str = "") -> None:
+        """Load the entries of the former run; `site` is the address of the pages."""
         self._database = database
-        self.site = ""  # the address of its pages, without a slash
+        self._site = site
         self._uncommitted: list[tuple[object, ...]] = []  # rows
         self._waiters: list[asyncio.Future[None]] = []
         self.load()
@@ -52,7 +52,7 @@ class Ledger:
         self.mail = Mail()
         self.partners: dict[str, Partner] = {
             "inventory": self.inventory,
-            "payment": Payment(self.site),
+            "payment": Payment(self._site),
             "shipping": Shipping(self.inventory),
             "mail": self.mail,
             "bench": Bench(),

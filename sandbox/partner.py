@@ -17,7 +17,8 @@ DOES: dict[str, dict[str, str | None]] = {
     "bench": {"call": None},
 }
 PARTNERS = tuple(DOES)
-REPORTS = {"payment": {"webhook"}}  # what a partner sends by itself
+WEBHOOK = "webhook"  # the action of what a partner sends by itself
+REPORTS = {"payment": {WEBHOOK}}
 
 NO_EFFECT = "none"  # the effect of a rejection, and of an undo without anything to undo
 

@@ -9,6 +9,7 @@ from urllib.parse import unquote
 
 from aiohttp.web import BaseRequest, HTTPException, Response, StreamResponse
 
+from sandbox.background import Background
 from sandbox.bank import Bank
 from sandbox.cards import CardFaults
 from sandbox.control import Control
@@ -41,47 +42,45 @@ class Sandbox:
     """All partners on one ledger. `handle` is a handler for aiohttp's low-level server."""
 
     def __init__(
-        self, database: Database, pause: Callable[[float], Awaitable[None]] = asyncio.sleep
+        self,
+        database: Database,
+        pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        site: str = "",
     ) -> None:
-        """Load what the database holds. `pause` waits for a partner's processing time."""
+        """Load what the database holds. `pause` waits for a partner's processing time.
+
+        `site` is the address of the pages, without a slash at its end.
+        """
         self._pause = pause
         self._database = database
-        self.ledger = Ledger(database)
+        self.ledger = Ledger(database, site)
         self.script = FaultScript(database)
         self.cards = CardFaults(database)
         self.traffic = {partner: Traffic() for partner in PARTNERS}
-        self.late: set[asyncio.Task[None]] = set()
+        self.background = Background()
         self._in_progress: set[str] = set()
-        self.webhooks = Webhooks(database, self.script, pause)
-        self.bank = Bank(self.ledger, self.webhooks, pause)
+        self.webhooks = Webhooks(database, self.script, self.background, pause)
+        self.bank = Bank(self.ledger, self.webhooks, self.background, pause)
         switch = DemoSwitch()
         site = Site(self.ledger, self.script, self.traffic, switch, self.bank)
         self._control = Control(self.ledger, self.script, switch, site, self.reset)
 
     def reset(self) -> None:
         """Delete everything, in memory and in the database."""
-        for task in self.late:
-            task.cancel()
+        self.background.cancel()
         self.ledger.commit()
         self._database.clear()
         self.ledger.load()
         self.script.reset()
 
-    def resume(self, site: str) -> None:
-        """Go on with what the former run had begun; `site` is the address of the pages."""
-        self.ledger.site = site
-        self.ledger.load()
+    def resume(self) -> None:
+        """Go on with what customers and webhooks of the former run had begun."""
         self.webhooks.resume()
         self.bank.resume()
 
     async def close(self) -> None:
-        """Cancel late effects that are still due, and close the database."""
-        await self.bank.close()
-        await self.webhooks.close()
-        late = list(self.late)
-        for task in late:
-            task.cancel()
-        await asyncio.gather(*late, return_exceptions=True)
+        """Cancel what goes on beside the requests, and close the database."""
+        await self.background.close()
         self._database.close()
 
     async def handle(self, request: BaseRequest) -> StreamResponse:
@@ -125,7 +124,7 @@ class Sandbox:
             self.ledger.count_request(call.key)
         if fault is not None:
             if fault.kind == "late_effect":
-                self._schedule(call, fault.params["seconds"])
+                self.background.start(self._perform_late(call, fault.params["seconds"]))
                 return cut_connection(request)
             faulty = await apply_before_effect(request, fault, call.partner)
             if faulty is not None:
@@ -161,11 +160,6 @@ class Sandbox:
             self._in_progress.discard(call.key)
         await self.ledger.committed()
         return response
-
-    def _schedule(self, call: Call, seconds: float) -> None:
-        task = asyncio.get_running_loop().create_task(self._perform_late(call, seconds))
-        self.late.add(task)
-        task.add_done_callback(self.late.discard)
 
     async def _perform_late(self, call: Call, seconds: float) -> None:
         await self._pause(seconds)

@@ -4,7 +4,6 @@ What is not answered by a 2xx is sent again, at longer and longer intervals. The
 lost, sent twice, or forged (action `webhook`).
 """
 
-import asyncio
 import hashlib
 import hmac
 import logging
@@ -14,9 +13,10 @@ from contextlib import suppress
 
 from aiohttp import ClientError, ClientSession, ClientTimeout
 
+from sandbox.background import Background
 from sandbox.database import Database
 from sandbox.fault_script import FaultScript
-from sandbox.partner import Entry, Json
+from sandbox.partner import WEBHOOK, Entry, Json
 from sandbox.refusals import PAYMENT
 from sandbox.responses import encode
 
@@ -36,13 +36,15 @@ Pause = Callable[[float], Awaitable[None]]
 class Webhooks:
     """Sends events to one address; without an address there are none."""
 
-    def __init__(self, database: Database, script: FaultScript, pause: Pause) -> None:
+    def __init__(
+        self, database: Database, script: FaultScript, background: Background, pause: Pause
+    ) -> None:
         self.address = ""
         self.secret = ""
         self._database = database
         self._script = script
         self._pause = pause
-        self._sending: set[asyncio.Task[None]] = set()
+        self._background = background
 
     def about(self, entry: Entry, intent: Json) -> None:
         """Send the event about an entry, and note it until it is taken."""
@@ -58,28 +60,16 @@ class Webhooks:
         }
         body = encode(event)
         self._database.execute("INSERT INTO webhooks VALUES (?, ?)", (event["id"], body))
-        self._send(str(event["id"]), body, entry.order)
+        self._background.start(self._deliver(str(event["id"]), body, entry.order))
 
     def resume(self) -> None:
         """Send what the former run had not delivered."""
         for ref, body in self._database.execute("SELECT * FROM webhooks").fetchall():
-            self._send(ref, body, None)
-
-    async def close(self) -> None:
-        """Stop sending; what is not taken is sent by the next run."""
-        sending = list(self._sending)
-        for task in sending:
-            task.cancel()
-        await asyncio.gather(*sending, return_exceptions=True)
-
-    def _send(self, ref: str, body: str, order: str | None) -> None:
-        task = asyncio.get_running_loop().create_task(self._deliver(ref, body, order))
-        self._sending.add(task)
-        task.add_done_callback(self._sending.discard)
+            self._background.start(self._deliver(ref, body, None))
 
     async def _deliver(self, ref: str, body: str, order: str | None) -> None:
         """Send an event until it is taken."""
-        seconds, fault = self._script.pick(PAYMENT, "webhook", ref, order)
+        seconds, fault = self._script.pick(PAYMENT, WEBHOOK, ref, order)
         kind = fault.kind if fault else ""
         if seconds:
             await self._pause(seconds)

@@ -71,7 +71,7 @@ class Later(Fault):
     """The service accepted the request, and its result comes later: `api.complete` reports it.
 
     `accepted` is what the service answered; until then it is the step's result, for an undo. `id` is the
-    service's own name of what it does, at most 200 characters. With `look`, the agent is asked (`ask`) after
+    service's own name of what it does, at most 200 characters. With `look`, the agent is asked (`look`) after
     so long each time, in seconds.
 
     >>> async def charge(self, call):

@@ -200,10 +200,27 @@ def test_next_run_reports_and_confirms_what_the_former_left(tmp_path: Path) -> N
             sent = (await asked(client))["id"]
             await submit(client, f"/bank/{sent}", act="refuse")
         async with reporting(tmp_path) as (client, receiver):
-            client.sandbox.resume("http://bank.test")
+            client.sandbox.resume()
             await until(lambda: len(receiver.got) == 2)
             about = {json.loads(body)["data"]["object"]["id"] for _, body in receiver.got}
             assert about == {waiting, sent}
             assert await status(client, waiting) == "requires_capture"
+
+    asyncio.run(inside())
+
+
+def test_cleared_sandbox_confirms_and_reports_nothing_more(tmp_path: Path) -> None:
+    async def inside() -> None:
+        async with reporting(tmp_path, "", 503) as (client, receiver):
+            ref = (await asked(client))["id"]
+            client.time.hold()  # also before a webhook is sent again
+            await client.post(INTENTS, CHARGE | APP)
+            await submit(client, f"/bank/{ref}", act="refuse")
+            await until(lambda: bool(receiver.got))
+            await client.call("DELETE", "/ledger")
+            client.time.release()
+            await until(lambda: not client.sandbox.background.running)
+            assert len(receiver.got) == 1
+            assert await effects(client) == []
 
     asyncio.run(inside())

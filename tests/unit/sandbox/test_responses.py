@@ -187,7 +187,7 @@ async def test_late_effect_comes_after_the_connection_is_cut(client: Client) -> 
         await bench_call(client)
     assert not await is_done(client)
     client.time.release()
-    await asyncio.gather(*client.sandbox.late)
+    await asyncio.gather(*client.sandbox.background.running)
     assert await is_done(client)
 
 
@@ -197,7 +197,7 @@ async def test_late_effect_after_its_undo_is_refused(client: Client) -> None:
     client.time.hold()
     with pytest.raises(ClientError):
         await bench_call(client)
-    (late,) = client.sandbox.late
+    (late,) = client.sandbox.background.running
     assert (await client.post("/bench/undo", {"key": "k-1"})).status == 200
     assert not late.done()
     client.time.release()
