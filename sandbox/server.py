@@ -62,8 +62,8 @@ class Sandbox:
         self.webhooks = Webhooks(database, self.script, self.background, pause)
         self.bank = Bank(self.ledger, self.webhooks, self.background, pause)
         switch = DemoSwitch()
-        site = Site(self.ledger, self.script, self.traffic, switch, self.bank)
-        self._control = Control(self.ledger, self.script, switch, site, self.reset)
+        pages = Site(self.ledger, self.script, self.traffic, switch, self.bank)
+        self._control = Control(self.ledger, self.script, switch, pages, self.reset)
 
     def reset(self) -> None:
         """Delete everything, in memory and in the database."""
