@@ -13,9 +13,9 @@ from django.http import HttpRequest
 from orchestration.api import CappedPaginator, format_money
 
 from .amount_fields import AmountsForm
+from .currency import shop_currency
 from .lifecycle import operator_search
 from .models import Order, OrderLine, Product
-from .money import shop_currency
 
 PICTURE = re.compile("[A-Za-z0-9_-]+")
 

@@ -10,7 +10,8 @@ from django import forms
 
 from orchestration.api import currency_digits
 
-from .money import largest_price, shop_currency
+from .currency import shop_currency
+from .money import largest_price
 
 if TYPE_CHECKING:  # generic for the type checker only
     RowForm = forms.ModelForm[Any]

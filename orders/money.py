@@ -1,4 +1,4 @@
-"""The shop's currency: how many digits it has, how much is usual, and amounts as people write them.
+"""Amounts in the shop's currency: how many digits they have, how much is usual, and how people write them.
 
 Everywhere else amounts are whole numbers of the currency's minor unit: cents of EUR, yen, fils of KWD.
 """
@@ -6,17 +6,9 @@ Everywhere else amounts are whole numbers of the currency's minor unit: cents of
 import re
 from decimal import Decimal
 
-from django.conf import settings
-
 from orchestration.api import currency_digits, format_money
 
-LARGEST_TOTAL = 99_999_999  # in minor units: the payment provider takes 8 digits
-
-
-def shop_currency() -> str:
-    """Return the code of the currency that the shop sells in."""
-    code: str = settings.CURRENCY
-    return code
+from .currency import shop_currency
 
 
 def whole(currency: str = "") -> int:

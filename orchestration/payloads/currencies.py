@@ -12,5 +12,9 @@ SYMBOLS = {"EUR": "€", "GBP": "£", "JPY": "¥", "USD": "$"}
 
 
 def digits(currency: str) -> int:
-    """Return how many digits after the point a currency's minor unit is."""
+    """Return how many digits after the point a currency's minor unit is.
+
+    >>> currency_digits("EUR"), currency_digits("JPY"), currency_digits("KWD")
+    (2, 0, 3)
+    """
     return DIGITS.get(currency.upper(), MOST)

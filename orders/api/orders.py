@@ -12,10 +12,10 @@ from django.http import HttpRequest
 from ninja import Body, Header, Query, Router, Status
 
 from orchestration import api
+from orders.currency import LARGEST_TOTAL, shop_currency
 from orders.lifecycle import changes, placement, queries
 from orders.lifecycle.message import Message, fingerprint
 from orders.models import Order, Placement, Product
-from orders.money import LARGEST_TOTAL, shop_currency
 from orders.shop.cart import PricedCart, PricedLine
 from orders.shop.forms import CheckoutForm
 

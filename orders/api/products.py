@@ -10,9 +10,9 @@ from ninja import Query, Router, Schema
 from pydantic import ConfigDict, Field
 
 from orders import models
+from orders.currency import shop_currency
 from orders.lifecycle.message import LANGUAGES, MAX_LENGTH
 from orders.lifecycle.plain_text import VISIBLE
-from orders.money import shop_currency
 
 from . import schemas
 from .auth import Token

@@ -9,9 +9,10 @@ from pydantic import BeforeValidator, ConfigDict, Field
 
 from orders.cards import Card
 from orders.countries import COUNTRIES
+from orders.currency import shop_currency
 from orders.lifecycle.message import LANGUAGES, MAX_LENGTH, MAX_LINES, MAX_QUANTITY
 from orders.lifecycle.plain_text import OPTIONAL, TRIMMED, VISIBLE
-from orders.money import largest_price, shop_currency
+from orders.money import largest_price
 from orders.normal import composed
 
 

@@ -14,7 +14,8 @@ from uuid import UUID
 
 from orders import addresses
 from orders.cards import Card
-from orders.money import largest_price, shop_currency
+from orders.currency import shop_currency
+from orders.money import largest_price
 
 WORKFLOW = "process_order"  # processes these messages
 EMAIL_WORKFLOW = "tell_customer"  # sends an e-mail

@@ -9,8 +9,8 @@ from uuid import UUID
 from django.db import connection, transaction
 
 from orchestration import api
+from orders.currency import LARGEST_TOTAL
 from orders.models import Placement
-from orders.money import LARGEST_TOTAL
 
 from . import emails
 from .message import APPLICATION, WORKFLOW, Mail, Message

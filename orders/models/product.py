@@ -5,7 +5,7 @@ from django.db.models import Q
 from django.urls import reverse
 from django.utils.translation import gettext_lazy as _
 
-from ..money import LARGEST_TOTAL, shop_currency
+from ..currency import LARGEST_TOTAL, shop_currency
 
 
 class Availability(models.TextChoices):

@@ -6,9 +6,9 @@ from django import template
 from django.utils.translation import gettext
 
 from orchestration.api import format_money
+from orders.currency import shop_currency
 from orders.models import Order
 from orders.models.order import OrderStatus
-from orders.money import shop_currency
 from orders.shop.cart import cart_of
 from orders.times import moment as in_words
 

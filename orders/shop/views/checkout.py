@@ -12,9 +12,9 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 
 from orchestration.api import format_money
+from orders.currency import LARGEST_TOTAL, shop_currency
 from orders.lifecycle import access, placement
 from orders.lifecycle.message import Address, Mail, Message
-from orders.money import LARGEST_TOTAL, shop_currency
 from orders.rate_limit import Limit
 from orders.shop.accounts import usual_address
 from orders.shop.cart import Cart, PricedCart, cart_of, changing, price
