@@ -29,7 +29,7 @@ Amount = Annotated[int, Field(description="In minor units, as yen or cents.", ex
 Currency = Annotated[str, Field(description="ISO 4217.", examples=[shop_currency()])]
 COMPOSED = BeforeValidator(composed)
 POSTCODE = "As the country writes it. Required, except in Ireland."
-REGION = "The county or province, by name or code; in Italy and Spain the postcode may do."
+REGION = "County or province, by name or code; in Italy and Spain the postcode may stand for it."
 FAIRNESS_KEY = "Orders with different keys take turns; a burst with one key does not delay others."
 CANCELLATION = "The last request to cancel: pending or too late; null once accepted."
 Status = Literal["received", "processing", "completed", "failed", "undoing", "undone"]
