@@ -1,11 +1,14 @@
 """The workflows of the shop: steps, their agents, order and requests."""
 
+from django.conf import settings
+
 from orchestration.api import (
     Step,
     Workflow,
     field,
     key,
     loaded,
+    not_,
     receive_status,
     register,
     register_audit,
@@ -13,17 +16,22 @@ from orchestration.api import (
     result,
 )
 
+from .agents.error_codes import TOO_RISKY
 from .agents.inventory import Inventory
 from .agents.notification import Notification
 from .agents.payment import Payment
+from .agents.risk import ROLE, Decision
 from .agents.shipping import Shipping
 from .api import scopes  # noqa: F401 - registers the scopes
 from .audit.runner import audit
+from .cards import CONFIRMED_WITHIN
 from .lifecycle.changes import accepted, permit
 from .lifecycle.loading import load
-from .lifecycle.message import APPLICATION, EMAIL_WORKFLOW, PRIVATE, WORKFLOW, number
+from .lifecycle.message import APPLICATION, EMAIL_WORKFLOW, PRIVATE, WORKFLOW
+from .lifecycle.numbers import number
 from .lifecycle.operator_search import find
 from .lifecycle.operator_view import customer_view
+from .lifecycle.reminders import REMIND_AFTER
 from .lifecycle.status import receive
 from .lifecycle.submission import record
 
@@ -69,15 +77,38 @@ register(
                     "amount": field("total"),
                     "currency": field("currency"),
                     "payment_method": field("payment_method"),
+                    "page": loaded("page"),
                 },
+                # the bank may ask the customer, and a transfer arrives in days
+                refused={TOO_RISKY: "undo"},
+                ends_within=field("pay_within", default=CONFIRMED_WITHIN),
+                remind=REMIND_AFTER,
+                late="undo",
                 undo="void",
                 undo_request={"payment": result("authorize_payment", "id")},
+            ),
+            Step(
+                name="review_order",
+                person=ROLE,
+                after=["authorize_payment"],
+                when=result("authorize_payment", "review", default=False),
+                request={
+                    "score": result("authorize_payment", "risk", default=0),
+                    "amount": field("total"),
+                    "currency": field("currency"),
+                    "email": loaded("email"),
+                    "address": loaded("address"),
+                },
+                returns=Decision,
+                refused={TOO_RISKY: "undo"},
+                ends_within=settings.RISK_DECISION_HOURS * 3600,
+                late=settings.RISK_UNDECIDED,
             ),
             Step(
                 name="create_shipment",
                 agent="shipping",
                 action="book",
-                after=["reserve_stock", "authorize_payment"],
+                after=["reserve_stock", "review_order"],
                 request={
                     "order": field("order"),
                     "reservation": result("reserve_stock", "id"),
@@ -92,6 +123,7 @@ register(
                 agent="payment",
                 action="capture",
                 after=["create_shipment"],
+                when=not_(result("authorize_payment", "taken", default=False)),  # by a transfer
                 request={
                     "payment": result("authorize_payment", "id"),
                     "amount": field("total"),

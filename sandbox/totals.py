@@ -6,10 +6,10 @@ from sandbox.ledger import Ledger
 from sandbox.partner import Json
 from sandbox.responses import JSON_HEADERS, encode, json_response
 
-# Each total with the partner and the effect that it counts; money is in minor units.
+# Each total with the partner and the effects that it counts; money is in minor units.
 MONEY = {
     "authorized": ("payment", "authorize"),
-    "captured": ("payment", "capture"),
+    "captured": ("payment", "capture", "charge"),
     "cancelled": ("payment", "cancel"),
     "refunded": ("payment", "refund"),
 }
@@ -23,11 +23,18 @@ COUNTS = {
     "calls": ("bench", "call"),
     "calls_voided": ("bench", "void"),
 }
-OF = "FILTER (WHERE partner = '%s' AND effect = '%s')"
+
+
+def _of(partner: str, *effects: str) -> str:
+    """Return the filter of the entries that a total counts."""
+    named = ", ".join(f"'{effect}'" for effect in effects)
+    return f"FILTER (WHERE partner = '{partner}' AND effect IN ({named}))"
+
+
 COLUMNS = {
     "currency": "max(currency) FILTER (WHERE http < 400)",
-    **{name: f"coalesce(sum(amount) {OF % effect}, 0)" for name, effect in MONEY.items()},
-    **{name: f"count(*) {OF % effect}" for name, effect in COUNTS.items()},
+    **{name: f"coalesce(sum(amount) {_of(*of)}, 0)" for name, of in MONEY.items()},
+    **{name: f"count(*) {_of(*of)}" for name, of in COUNTS.items()},
     "rejected": "count(*) FILTER (WHERE http >= 400)",
 }
 SELECT = f'SELECT "order", {", ".join(COLUMNS.values())} FROM entries WHERE '  # noqa: S608 constants

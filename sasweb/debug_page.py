@@ -39,6 +39,7 @@ def _secrets() -> list[str]:
         *settings.SECRET_KEY_FALLBACKS,
         *settings.MESSAGE_KEYS,
         settings.PAYMENT_SECRET_KEY,
+        *settings.PAYMENT_WEBHOOK_SECRETS,
         database.get("PASSWORD", ""),
         database.get("OPTIONS", {}).get("password", ""),
         getattr(settings, "EMAIL_HOST_PASSWORD", ""),

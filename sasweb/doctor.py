@@ -138,6 +138,12 @@ def partners(config: Settings) -> Iterator[CheckMessage]:
         yield _in_production(config)(
             "PAYMENT_SECRET_KEY is a key for tests.", hint="Set it to the key of the live account."
         )
+    if "PAYMENT_URL" not in fake and not config.PAYMENT_WEBHOOK_SECRETS:
+        yield Warn(
+            "PAYMENT_WEBHOOK_SECRET is not set: the provider's webhooks are refused, and payments that "
+            "customers confirm are noticed only as the provider is asked.",
+            hint="Set it to the signing secret of the provider's endpoint.",
+        )
 
 
 @of_settings.check

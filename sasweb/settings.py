@@ -148,8 +148,22 @@ SANDBOX_URL = f"http://127.0.0.1:{env.number('SANDBOX_PORT', 8900)}"
 INVENTORY_URL = env.text("INVENTORY_URL", SANDBOX_URL)
 PAYMENT_URL = env.text("PAYMENT_URL", SANDBOX_URL)
 PAYMENT_SECRET_KEY = env.text("PAYMENT_SECRET_KEY", "sk_test_sandbox")
+# of its webhooks: during a change there are two, separated by a comma
+PAYMENT_WEBHOOK_SECRETS = env.words(
+    "PAYMENT_WEBHOOK_SECRET", "whsec_sandbox" if PAYMENT_URL == SANDBOX_URL else ""
+)
 SHIPPING_URL = env.text("SHIPPING_URL", SANDBOX_URL)
 MAIL_URL = env.text("MAIL_URL", SANDBOX_URL)
+
+# --- Risk: docs/run/configure.md#risk ------------------------------------------------------------
+RISK_ASKED_FROM = env.number("RISK_ASKED_FROM", 65)  # the provider's score, from 0 to 100
+RISK_REFUSED_FROM = env.number("RISK_REFUSED_FROM", 90)
+RISK_DECISION_HOURS = env.number("RISK_DECISION_HOURS", 4)
+RISK_UNDECIDED = env.text("RISK_UNDECIDED", "undo")  # what follows if no person has decided by then
+if RISK_UNDECIDED not in {"undo", "pass", "error"}:
+    raise ImproperlyConfigured(f"RISK_UNDECIDED is {RISK_UNDECIDED!r}; it is undo, pass or error.")
+if RISK_DECISION_HOURS < 1:
+    raise ImproperlyConfigured("RISK_DECISION_HOURS is at least 1.")
 
 # --- Telling customers ---------------------------------------------------------------------------
 CURRENCY = env.currency("CURRENCY", "EUR")  # the shop's: docs/run/configure.md#money

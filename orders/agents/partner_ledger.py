@@ -10,6 +10,8 @@ from .partner_http import request_json
 PAGE = 5_000  # entries
 TIMEOUT = 30.0  # seconds for one page
 LEVEL = "level"  # kind of an entry with the stock of a SKU, its reference
+NOTHING = "none"
+WITHOUT_MONEY = {"request", "refuse", "close"}  # a payment that its customer has not confirmed
 
 
 def entries(base_url: str, partner: str) -> Iterator[LedgerEntry]:
@@ -35,7 +37,7 @@ def _entry(entry: Mapping[str, Any]) -> LedgerEntry:
     return LedgerEntry(
         key=entry["key"],
         reference=entry["order"],
-        kind=entry["effect"],
+        kind=NOTHING if entry["effect"] in WITHOUT_MONEY else entry["effect"],
         amount=entry["amount"],
         currency=entry["currency"],
         detail={line["sku"]: line["quantity"] for line in lines} if lines else None,

@@ -1,28 +1,44 @@
 """The payment provider, by Stripe's REST API: authorize first, capture once goods can be shipped.
 
 Source: Stripe's API reference (PaymentIntents with manual capture, Cancel, Refunds, Errors,
-Idempotent requests). Stripe does not report the result of a key: a call in doubt is repeated. A
-day later Stripe has forgotten the key, and staff must decide.
+Idempotent requests, Bank transfers). Stripe does not report the result of a key: a call in doubt is
+repeated. A day later Stripe has forgotten the key, and staff must decide.
 Works against Stripe itself: docs/use/services.md.
 """
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any
 from urllib.parse import quote
 
 from django.conf import settings
 
-from orchestration.api import Call, Fault, Rejected, Unknown, action
+from orchestration.api import Call, Fault, Rejected, Reported, Unknown, Webhook, action
 
-from .json_schemas import CURRENCY, POSITIVE, TEXT, exact_object
+from . import payment_intents, risk
+from .error_codes import DECLINED, EXPIRED, TOO_RISKY
+from .json_schemas import CURRENCY, POSITIVE, TEXT, exact_object, open_object
 from .partner import MEND_WITHIN, PartnerAgent
+from .payment_intents import TRANSFER
 
 ID_AND_STATUS = {"id": str, "status": str}
 INTENT = {**ID_AND_STATUS, "amount": int, "currency": str}
-MISSING = "resource_missing"
+MISSING, UNEXPECTED_STATE = "resource_missing", "payment_intent_unexpected_state"
 OF_PAYMENT = exact_object(payment=TEXT)
+PAYMENT = exact_object(
+    order=TEXT, amount=POSITIVE, currency=CURRENCY, payment_method=TEXT, page=TEXT
+)
+PAYMENT["required"].remove("page")  # requests of former releases lack it
+CAPTURE = exact_object(payment=TEXT, amount=POSITIVE, payment_method=TEXT)
+CAPTURE["required"].remove("payment_method")
 STATUS = exact_object(id=TEXT, status=TEXT)  # of an intent or a refund
+AUTHORIZED = open_object(id=TEXT, status=TEXT)
+AUTHORIZED["properties"] |= {
+    "risk": {"type": "integer", "minimum": 0, "maximum": 100},
+    "review": {"type": "boolean", "default": False, "description": "A person decides, by the risk."},
+    "taken": {"type": "boolean", "default": False, "description": "Paid already: a transfer."},
+}
+EXPANDED = f"expand[]={payment_intents.CHARGE}"  # else Stripe sends its id alone, without the risk
 
 
 class Payment(PartnerAgent):
@@ -41,46 +57,126 @@ class Payment(PartnerAgent):
         "on_rejection": "wait",  # a customer whose card was declined may use another
         "resolve_within": MEND_WITHIN,
     }
-    # The customer has left, so a bank that wants to ask them declines. Stripe knows it; a stand-in may not.
-    without_customer: ClassVar[Mapping[str, str]] = {"error_on_requires_action": "true"}
 
     def headers(self) -> dict[str, str]:
         """Return the credentials."""
         return {"Authorization": f"Bearer {settings.PAYMENT_SECRET_KEY}"}
 
+    @classmethod
+    def receive(cls, webhook: Webhook) -> list[Reported]:
+        """Return what Stripe reports of payments that awaited their customers."""
+        webhook.verify_stripe(*settings.PAYMENT_WEBHOOK_SECRETS)
+        return payment_intents.reported(webhook.json())
+
     @action(
-        accepts=exact_object(order=TEXT, amount=POSITIVE, currency=CURRENCY, payment_method=TEXT),
-        returns=STATUS,
+        accepts=PAYMENT,
+        returns=AUTHORIZED,
         guarded=("order", "amount", "currency", "payment_method"),
     )
     async def authorize(self, call: Call) -> dict[str, Any]:
-        """Authorize {order, amount, currency, payment_method}; returns {id, status}."""
+        """Authorize {order, amount, currency, payment_method, page?}; returns {id, status, risk?, review?, taken?}.
+
+        Raises `Later` where the bank asks the customer, whom it sends back to `page`, and for a bank
+        transfer, which arrives in days.
+        """
         payload = call.payload
         form = {
             "amount": str(payload["amount"]),
             "currency": payload["currency"].lower(),
-            "payment_method": payload["payment_method"],
-            # cards only: other methods redirect the customer
-            "payment_method_types[]": "card",
-            "capture_method": "manual",
             "confirm": "true",
-            **self.without_customer,
             "metadata[order]": payload["order"],
+            **dict([EXPANDED.split("=")]),
         }
-        answer = await self._post(call, "/v1/payment_intents", form, status="requires_capture")
-        return {"id": answer["id"], "status": answer["status"]}
+        if payload["payment_method"] == TRANSFER:
+            form |= await self._by_transfer(call)
+        else:
+            form |= {
+                "payment_method": payload["payment_method"],
+                "payment_method_types[]": "card",
+                "capture_method": "manual",
+                **self.of_customer(payload),
+            }
+        intent = await self.post(call, "/v1/payment_intents", form=form, expect=ID_AND_STATUS)
+        result = payment_intents.outcome(intent)
+        if risk.is_refused(intent.get(payment_intents.CHARGE)):
+            void = replace(call, key=f"{call.key}:void")  # another operation needs another key
+            await self._post(void, f"{_path(intent['id'])}/cancel", {}, status="canceled")
+            raise Rejected(TOO_RISKY, f"the provider's score is {result['risk']}", stored=True)
+        return result
+
+    def of_customer(self, payload: Mapping[str, Any]) -> dict[str, str]:
+        """Return where the bank sends the customer back to; without that, it declines to ask them.
+
+        Stripe knows these fields; a stand-in may not.
+        """
+        if page := payload.get("page"):
+            return {"return_url": page}
+        return {"error_on_requires_action": "true"}
+
+    async def _by_transfer(self, call: Call) -> dict[str, str]:
+        """Make the customer to whom a transfer is assigned; return the fields of the intent."""
+        of_order = {"metadata[order]": call.payload["order"]}
+        again = replace(call, key=f"{call.key}:customer")
+        customer = await self.post(again, "/v1/customers", form=of_order, expect={"id": str})
+        options = f"payment_method_options[{TRANSFER}]"
+        return {
+            "customer": customer["id"],
+            "payment_method_types[]": TRANSFER,
+            "payment_method_data[type]": TRANSFER,
+            f"{options}[funding_type]": "bank_transfer",
+            f"{options}[bank_transfer][type]": "eu_bank_transfer",
+            f"{options}[bank_transfer][eu_bank_transfer][country]": "DE",
+        }
+
+    async def look(self, call: Call) -> dict[str, Any] | None:
+        """Return what came of an authorization that awaited its customer; raises `Later` if nothing yet."""
+        path = f"{_path(call.accepted['id'])}?{EXPANDED}"
+        intent = await self.get(call, path, expect=ID_AND_STATUS)
+        return None if intent is None else payment_intents.outcome(intent)
 
     @action(
-        accepts=exact_object(payment=TEXT, amount=POSITIVE),
+        accepts=CAPTURE,
         returns=STATUS,
-        guarded=("payment", "amount"),
+        guarded=("payment", "amount", "payment_method"),
     )
     async def capture(self, call: Call) -> dict[str, Any]:
-        """Capture {amount} of {payment}; returns {id, status}."""
+        """Capture {amount} of {payment}; returns {id, status}.
+
+        If the authorization has expired, the amount is charged anew: to {payment_method}, or else to the
+        card that was authorized.
+        """
         form = {"amount_to_capture": str(call.payload["amount"])}
         path = _path(call.payload["payment"])
-        answer = await self._post(call, f"{path}/capture", form, status="succeeded")
+        try:
+            answer = await self._post(call, f"{path}/capture", form, status="succeeded")
+        except Rejected as fault:
+            if fault.code != UNEXPECTED_STATE:
+                raise
+            intent = await self.get(call, path, expect=INTENT)
+            if intent is None or not payment_intents.has_expired(intent):
+                raise
+            answer = await self._charge_anew(call, intent)
         return {"id": answer["id"], "status": answer["status"]}
+
+    async def _charge_anew(self, call: Call, expired: Mapping[str, Any]) -> dict[str, Any]:
+        """Charge what was authorized and has expired, at once and without the customer."""
+        form = {
+            "amount": str(call.payload["amount"]),
+            "currency": expired["currency"],
+            "payment_method": call.payload.get("payment_method") or expired["payment_method"],
+            "payment_method_types[]": "card",
+            "confirm": "true",
+            "error_on_requires_action": "true",  # the customer has left
+            "metadata[order]": expired["metadata"]["order"],
+        }
+        again = replace(call, key=f"{call.key}:anew")  # another operation needs another key
+        try:
+            return await self._post(again, "/v1/payment_intents", form, status="succeeded")
+        except Rejected as fault:
+            if fault.code in DECLINED:
+                raise
+            # Stripe takes a card again only if it was stored; the customer may use another one
+            raise Rejected(EXPIRED, fault.message, stored=fault.stored) from fault
 
     @action(accepts=OF_PAYMENT, returns=STATUS, guarded=("payment",))
     async def refund(self, call: Call) -> dict[str, Any]:
@@ -107,7 +203,7 @@ class Payment(PartnerAgent):
         try:
             answer = await self._post(call, f"{path}/cancel", {}, status="canceled")
         except Rejected as fault:
-            if fault.code != "payment_intent_unexpected_state":
+            if fault.code != UNEXPECTED_STATE:
                 raise
             intent = await self.get(call, path, expect=ID_AND_STATUS)
             if intent is not None and intent["status"] == "succeeded":

@@ -8,7 +8,7 @@ from django.urls import reverse
 from orchestration import api
 from orders.lifecycle import access as links
 from orders.lifecycle import snapshots
-from orders.lifecycle.message import order_number
+from orders.lifecycle.numbers import order_number
 from orders.lifecycle.requests import Change, ChangeRequest
 from orders.lifecycle.tracking import parcel
 from orders.models import Order, Placement

@@ -22,16 +22,20 @@ SELECT t.reference, t.state, o.total, o.currency, m.*,
         AND s.by_hand) AS by_hand
 FROM audit_task t
 JOIN orders_order o ON o.id = t.order_id
-JOIN audit_step c ON c.task = t.id AND c.name = 'capture_payment' AND c.direction = 'do'
-LEFT JOIN audit_step r ON r.task = t.id AND r.name = 'capture_payment' AND r.direction = 'undo'
+JOIN audit_step k ON k.task = t.id AND k.name = 'capture_payment' AND k.direction = 'do'
+-- the step that took the money: a transfer is not captured
+JOIN audit_step c ON c.task = t.id AND c.direction = 'do'
+    AND c.name = CASE k.state WHEN 'skipped' THEN 'authorize_payment' ELSE 'capture_payment' END
+LEFT JOIN audit_step r ON r.task = t.id AND r.name = c.name AND r.direction = 'undo'
 LEFT JOIN (
     SELECT reference AS paid, lower(min(currency)) AS in_currency, max(currency) <> min(currency)
             AS mixed,
-        sum(amount) FILTER (WHERE kind = 'capture') AS captured,
+        sum(amount) FILTER (WHERE kind IN ('capture', 'charge')) AS captured,
         sum(amount) FILTER (WHERE kind = 'refund') AS refunded,
         count(*) FILTER (WHERE kind = 'authorize') AS holds,
         count(*) FILTER (WHERE kind = 'cancel') AS voids,
-        count(*) FILTER (WHERE kind = 'capture') AS captures
+        count(*) FILTER (WHERE kind = 'capture') AS captures,
+        count(*) FILTER (WHERE kind = 'charge') AS charges
     FROM audit_effect WHERE agent = 'payment' AND kind <> 'none' GROUP BY reference
 ) m ON m.paid = t.reference
 WHERE t.workflow = '{WORKFLOW}' AND t.quiet
@@ -81,7 +85,7 @@ PAYMENT = (
             || ' minor units were captured, ' || coalesce(a.refunded, 0) || ' refunded, of ' || a.total
         FROM ({ACCOUNTS}) a
         WHERE NOT ((a.net = a.total AND NOT a.surely_not) OR (a.net = 0 AND NOT a.surely_taken))
-           OR a.captures > 1 OR a.mixed OR a.in_currency <> lower(a.currency)
+           OR a.captures + a.charges > 1 OR a.mixed OR a.in_currency <> lower(a.currency)
         """,  # noqa: S608 - no input in it
     ),
     Check(

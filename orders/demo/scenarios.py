@@ -19,7 +19,8 @@ from orchestration import api
 from orders.agents.partner_http import request_json
 from orders.cards import Card
 from orders.lifecycle import changes, queries
-from orders.lifecycle.tracking import CARD, STOCK
+from orders.lifecycle.paying import CARD
+from orders.lifecycle.tracking import STOCK
 from orders.models import Product
 
 from .catalogue import GONE

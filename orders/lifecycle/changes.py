@@ -20,8 +20,9 @@ from orders.models import Order, OrderLine, Placement
 from . import snapshots
 from .emails import Recipient, confirmation
 from .message import WORKFLOW, Line, fingerprint
+from .paying import CAPTURE, CARD
 from .requests import Change, ChangeRequest
-from .tracking import CARD, STOCK, fixes
+from .tracking import STOCK, fixes
 
 ACTOR = "customer"
 WAIT_FOR_STOCK = timedelta(days=14)
@@ -36,11 +37,12 @@ class NothingLeft(Exception):
 def other_card(order_id: UUID, attempt: int, card: str) -> api.Refusal | None:
     """Request payment with another card; return the refusal, or None when requested."""
     order = _lock(order_id)
-    if not _offered(order, CARD, attempt):
+    step = next((name for name in (CARD, CAPTURE) if _offered(order, name, attempt)), None)
+    if step is None:
         return api.Refusal.CHANGED
     amendment = api.Amendment(request={"payment_method": card, "amount": order.total})
     asked = ChangeRequest(id=uuid4(), act=Change.CARD)
-    _resubmit(order, asked, CARD, attempt, "another card", amendment, {"card": card})
+    _resubmit(order, asked, step, attempt, "another card", amendment, {"card": card})
     return None
 
 
@@ -116,7 +118,10 @@ def permit(asked: api.AskedChange) -> None:
     match note.get("act"):
         case Change.CARD:
             amount = {"payment_method": note.get("card"), "amount": asked.task_data["total"]}
-            as_offered = (asked.step, asked.request, asked.data) == (CARD, amount, {})
+            as_offered = asked.step in {CARD, CAPTURE} and (asked.request, asked.data) == (
+                amount,
+                {},
+            )
         case Change.LEAVE_OUT:
             lines = [line for line in asked.task_data["lines"] if line["sku"] != note.get("sku")]
             total = sum(line["unit_price"] * line["quantity"] for line in lines)

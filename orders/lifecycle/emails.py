@@ -24,7 +24,10 @@ from orders.models.order import OrderStatus
 from orders.times import moment, shop_zone
 
 from . import access, snapshots, tracking
-from .message import EMAIL_WORKFLOW, Mail, Message, order_number
+from .message import EMAIL_WORKFLOW, Mail, Message
+from .numbers import order_number
+from .paying import PaymentDue, Transfer
+from .reminders import Reminder
 
 PRIORITY = -1  # orders go first
 
@@ -88,10 +91,11 @@ def received(message: Message) -> api.Posting:
         return _posting("received", to, message.email, letter)
 
 
-def send_due(orders: Mapping[UUID, int]) -> None:
+def send_due(orders: Mapping[UUID, int], reminders: Mapping[str, Reminder] = {}) -> None:
     """Post the e-mails due after status messages; `orders` maps ids to message numbers.
 
-    Uses the current status: an order that was fixed meanwhile gets no e-mail.
+    Uses the current status: an order that was fixed meanwhile gets no e-mail. `reminders` are those of
+    payments, by id.
     """
     for order in Order.objects.filter(id__in=orders).order_by("id"):
         progress = snapshots.of(order)
@@ -110,6 +114,58 @@ def send_due(orders: Mapping[UUID, int]) -> None:
             elif order.status == OrderStatus.FAILED and seen.fixes:
                 number = orders[order.id]
                 _post("action-needed", to, order.email, _needed(to, seen), number)
+            elif seen.payment:
+                _post_about_payment(order, to, seen.payment, reminders.get(str(order.id)))
+
+
+def _post_about_payment(
+    order: Order, to: Recipient, payment: PaymentDue, reminder: Reminder | None
+) -> None:
+    """Post how to transfer the amount, once; and a reminder that counts."""
+    total = api.format_money(order.total, order.currency)
+    if reminder and reminder.is_due(transfer=payment.transfer is not None):
+        letter = _reminder(to, total, payment, reminder.until)
+        _post("reminder", to, order.email, letter, int(reminder.until.timestamp()))
+    if payment.transfer:
+        _post("transfer", to, order.email, _how_to_transfer(to, total, payment.transfer))
+
+
+def _how_to_transfer(to: Recipient, total: str, transfer: Transfer) -> Email:
+    return Email(
+        subject=_("How to pay for your order %(number)s") % {"number": to.number},
+        paragraphs=[
+            _("Please transfer %(total)s to this account, with the reference.") % {"total": total},
+            *_account(transfer),
+            _("We keep your items for seven days, and send them once the money has arrived."),
+        ],
+        act=pgettext("a link in a letter", "See your order"),
+    )
+
+
+def _account(transfer: Transfer) -> list[str]:
+    return [
+        _("Account holder: %(holder)s") % {"holder": transfer.holder},
+        f"IBAN: {transfer.iban}",
+        f"BIC: {transfer.bic}",
+        _("Reference: %(reference)s") % {"reference": transfer.reference},
+    ]
+
+
+def _reminder(to: Recipient, total: str, payment: PaymentDue, until: datetime) -> Email:
+    awaits = (
+        _("Your transfer of %(total)s has not arrived yet.")
+        if payment.transfer
+        else _("Your bank waits for you to confirm the payment of %(total)s.")
+    )
+    return Email(
+        subject=_("Your order %(number)s is not paid yet") % {"number": to.number},
+        paragraphs=[
+            awaits % {"total": total},
+            *(_account(payment.transfer) if payment.transfer else []),
+            *_cancellation_notice(until),
+        ],
+        act=_("Pay now"),
+    )
 
 
 def _needed(to: Recipient, seen: tracking.Tracking) -> Email:

@@ -2,6 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 from typing import Any
+from uuid import UUID
+
+from django.conf import settings
 
 from orders import addresses
 from orders.models import Order
@@ -10,9 +13,21 @@ ADDRESS = ("name", "street", "postcode", "city", "region", "country")
 
 
 def load(references: Sequence[str]) -> Mapping[str, Mapping[str, Any]]:
-    """Return address, with the lines of its label, and e-mail address by order id (one query)."""
+    """Return address, with its label's lines, e-mail address and page by order id (one query)."""
     rows = Order.objects.filter(id__in=references).values("id", "email", *ADDRESS)
-    return {str(row["id"]): {"email": row["email"], "address": _address(row)} for row in rows}
+    return {
+        str(row["id"]): {"email": row["email"], "address": _address(row), "page": page(row["id"])}
+        for row in rows
+    }
+
+
+def page(order: UUID) -> str:
+    """Return the address of an order's page, as a bank sends its customer back to it.
+
+    It has no signature, as others read it: the customer's browser knows the order. Schedulers, which
+    ask for it, load no addresses of pages.
+    """
+    return f"{settings.SITE_URL}/orders/{order}/"
 
 
 def _address(row: Mapping[str, str]) -> dict[str, Any]:

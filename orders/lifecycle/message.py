@@ -5,17 +5,17 @@ A queue lies between the two, so `read` validates every detail of untrusted inpu
 
 import hashlib
 import json
-import re
-import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 from uuid import UUID
 
 from orders import addresses
-from orders.cards import Card
+from orders.cards import TRANSFERRED_WITHIN, Card
 from orders.currency import shop_currency
 from orders.money import largest_price
+
+from .numbers import order_number
 
 WORKFLOW = "process_order"  # processes these messages
 EMAIL_WORKFLOW = "tell_customer"  # sends an e-mail
@@ -24,8 +24,6 @@ PRIVATE = ("address", "customer")  # stays in the order's row; not in its task
 LANGUAGES = ("en", "de")
 MAX_QUANTITY = 99
 MAX_LINES = 50
-NO_NUMBER = re.compile("[^\\w@'\u2019]|_")
-BASE32 = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"  # Crockford's base 32: no I, L, O, U to misread
 MAX_LENGTH = {  # characters
     "email": 254,
     "name": 100,
@@ -129,37 +127,21 @@ class Message:
         """The order's number."""
         return order_number(self.order)
 
+    @property
+    def _pay_within(self) -> dict[str, int]:
+        """The seconds that the payment may take, unless they are those of a card."""
+        by_transfer = self.payment_method == Card.TRANSFER
+        return {"pay_within": TRANSFERRED_WITHIN} if by_transfer else {}
+
     def as_json(self) -> dict[str, Any]:
         """Return JSON, the same for equal orders."""
-        lines = [line.as_json() for line in self.lines]
-        address = self.address.as_json()
-        return {**asdict(self), "order": str(self.order), "lines": lines, "address": address}
-
-
-def order_number(order: UUID) -> str:
-    """Return an order's number for people: 50 bits of its id, as in "7KQ4M-9XD2P"."""
-    bits = order.int >> 78
-    letters = "".join(BASE32[(bits >> shift) & 31] for shift in range(45, -1, -5))
-    return f"{letters[:5]}-{letters[5:]}"
-
-
-def as_typed(text: str) -> str:
-    """Return an order's number as people type or copy it, in its own form.
-
-    Letters that are misread are put right, and all signs are dropped: hyphens of every kind, "#", a full
-    stop. An "@" or an apostrophe stays: with it, the text is an address or a name.
-    """
-    typed = NO_NUMBER.sub("", unicodedata.normalize("NFKC", text).upper())
-    letters = typed.replace("O", "0").replace("I", "1").replace("L", "1")
-    return f"{letters[:5]}-{letters[5:]}"
-
-
-def number(data: Mapping[str, Any]) -> str:
-    """Return the number of a message's order, or "" if its id is invalid."""
-    try:
-        return order_number(UUID(data["order"]))
-    except (KeyError, ValueError, AttributeError, TypeError):
-        return ""  # `read` reports the error
+        return {
+            **asdict(self),
+            "order": str(self.order),
+            "lines": [line.as_json() for line in self.lines],
+            "address": self.address.as_json(),
+            **self._pay_within,
+        }
 
 
 def fingerprint(content: Any) -> str:
@@ -182,7 +164,7 @@ def read(data: Mapping[str, Any]) -> Message:
         data,
         "the order",
         "order email address payment_method currency total lines confirmation customer",
-        optional="language",  # messages of older releases lack it
+        optional="language pay_within",  # messages of older releases lack the language
     )
     lines = _lines(data["lines"])
     total = sum(line.price for line in lines)
@@ -192,7 +174,7 @@ def read(data: Mapping[str, Any]) -> Message:
     currency = _one_of([shop_currency()], data["currency"], "currency")
     customer = data["customer"]
     language = _one_of(LANGUAGES, data.get("language", "en"), "language")
-    return Message(
+    message = Message(
         order=_uuid(data["order"]),
         email=_email(data["email"]),
         address=_address(data["address"]),
@@ -204,6 +186,9 @@ def read(data: Mapping[str, Any]) -> Message:
         customer=None if customer is None else _integer(customer, "customer", most=2**31 - 1),
         language=language,
     )
+    if data.get("pay_within") != message.as_json().get("pay_within"):
+        raise Malformed(f"pay_within is {data.get('pay_within')!r}")
+    return message
 
 
 def _lines(value: Any) -> list[Line]:

@@ -10,7 +10,7 @@ from django.db import connection
 from orchestration.api import Found
 from orders.models import Order
 
-from .message import BASE32, as_typed
+from .numbers import BASE32, as_typed
 
 MOST = 300  # orders of one word: more are too many to look through
 SHORTEST_BEGINNING = 3  # characters: shorter words of a name are whole ones

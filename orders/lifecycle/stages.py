@@ -7,6 +7,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
 from orchestration.api import Direction, Progress, StepProgress, StepState, TaskState
+from orders.cards import Card
 
 STEPS = {  # by step: done, now, to come
     "reserve_stock": (
@@ -35,6 +36,12 @@ STEPS = {  # by step: done, now, to come
         gettext_lazy("Send your confirmation"),
     ),
 }
+TRANSFER = (
+    gettext_lazy("Your transfer has arrived"),
+    gettext_lazy("Waiting for your transfer"),
+    gettext_lazy("Wait for your transfer"),
+)
+NOT_SHOWN = {"review_order"}  # the sentence says what the customer needs of them
 UNDO_STEPS = {  # by undo step: done, now
     "reserve_stock": (gettext_lazy("Items put back"), gettext_lazy("Putting your items back")),
     "authorize_payment": (
@@ -95,18 +102,20 @@ def _stages(progress: Progress | None) -> list[Stage]:
     taken = undo_steps(progress)
     ends = bool(taken) or progress.state in {TaskState.UNDOING, TaskState.UNDONE}
     return [
-        _undo_stage(taken.get(name)) or (_no_longer(step) if ends else _stage(step))
+        _undo_stage(taken.get(name), step) or (_no_longer(step) if ends else _stage(step))
         for name, step in do_steps(progress).items()
         if step.state is not StepState.SKIPPED  # this order does not need it
+        and name not in NOT_SHOWN
     ]
 
 
-def _undo_stage(step: StepProgress | None) -> Stage | None:
+def _undo_stage(step: StepProgress | None, done_step: StepProgress) -> Stage | None:
     """Return the stage of an undo step; None before it begins."""
     if step is None:
         return None
     plain = f"{step.name.replace('_', ' ').capitalize()}, undone"
-    done, now = map(str, UNDO_STEPS.get(step.name, (plain, plain)))
+    name = "capture_payment" if _by_transfer(done_step) else step.name
+    done, now = map(str, UNDO_STEPS.get(name, (plain, plain)))
     match step.state:
         case StepState.PROCESSED:
             return Stage(text=done, state="done", at=step.ended_at)
@@ -122,16 +131,28 @@ def _no_longer(step: StepProgress) -> Stage:
     stage = _stage(step)
     if stage.state not in {"now", "next"}:
         return stage
+    return Stage(text=_words(step)[-1], state="off")
+
+
+def _by_transfer(step: StepProgress) -> bool:
+    return step.request.get("payment_method") == Card.TRANSFER
+
+
+def _words(step: StepProgress) -> list[str]:
+    """Return what a step is called when it is done, now, and to come."""
     plain = step.name.replace("_", " ").capitalize()
-    return Stage(text=str(STEPS.get(step.name, (plain,))[-1]), state="off")
+    if _by_transfer(step):
+        return [str(text) for text in TRANSFER]
+    return [str(text) for text in STEPS.get(step.name, (plain, plain, plain))]
 
 
 def _stage(step: StepProgress) -> Stage:
-    plain = step.name.replace("_", " ").capitalize()
-    done, now, to_come = map(str, STEPS.get(step.name, (plain, plain, plain)))
+    done, now, to_come = _words(step)
     match step.state:
         case StepState.PROCESSED:
             return Stage(text=done, state="done", at=step.ended_at)
+        case StepState.AWAITING:
+            return Stage(text=now, state="now")
         case StepState.PENDING | StepState.PROCESSING:
             text = _("%(what)s again") % {"what": now} if step.failure_count else now
             return Stage(text=text, state="now")

@@ -5,6 +5,7 @@ Each message has a snapshot of its task, so an order's page needs only the shop'
 
 import json
 from collections.abc import Iterable, Sequence
+from datetime import datetime
 from typing import Any
 
 from django.db import connection
@@ -14,6 +15,8 @@ from orders.models.order import Aside, OrderStatus
 
 from . import emails, snapshots, tracking
 from .message import WORKFLOW
+from .paying import payment_due
+from .reminders import Reminder
 
 ASIDE = {
     "set_aside": Aside.REFUSED,
@@ -86,9 +89,25 @@ def receive(messages: Sequence[Status]) -> None:
         cursor.execute(APPLY, columns)
         applied = cursor.fetchall()
     _answer([message for message in relevant if "request" in message.detail])
-    due = {order: number for order, status, number, new in applied if new and status in EMAILED}
+    paying = {order for order, message in latest.items() if payment_due(message.progress)}
+    due = {
+        order: number
+        for order, status, number, new in applied
+        if (new and status in EMAILED) or str(order) in paying
+    }
     if due:
-        emails.send_due(due)
+        emails.send_due(due, _reminders(relevant))
+
+
+def _reminders(messages: Iterable[Status]) -> dict[str, Reminder]:
+    """Return the latest reminder of each order: when it was given, and until when it may pay."""
+    return {
+        message.reference: Reminder(
+            at=message.at, until=datetime.fromisoformat(message.detail["until"])
+        )
+        for message in messages
+        if message.kind is StatusKind.REMINDER
+    }
 
 
 def _status(message: Status) -> str | None:

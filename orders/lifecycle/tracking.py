@@ -12,19 +12,14 @@ from orchestration.api import Progress, Refusal, StepProgress, StepState, TaskSt
 from orders.agents.error_codes import DECLINED, OUT_OF_STOCK
 from orders.models.order import Aside
 
+from . import paying
+from .paying import PaymentDue
 from .requests import Change, ChangeRequest
 from .stages import Stage, do_steps, stages, undo_steps
 
-CARD, STOCK = "authorize_payment", "reserve_stock"  # the steps that a customer can fix
+STOCK = "reserve_stock"  # with the payment's, the steps that a customer can fix
 FIXABLE = DECLINED | {OUT_OF_STOCK}
-# only the reasons that help the customer; others stay with the bank
-REASONS = {
-    "insufficient_funds": _("Your card was declined for insufficient funds."),
-    "expired_card": _("Your card was declined: it has expired."),
-}
-PLAINLY_DECLINED = _("Your card was declined.")
-
-LATE = 30.0  # seconds in "received" before the sentence reassures the customer
+DELAYED_AFTER = 30.0  # seconds in "received" before the sentence reassures the customer
 # (age below, poll every), in seconds: most orders end within the first minute
 POLL_EVERY = ((6, 1), (60, 2), (300, 5), (1800, 15))
 POLL_SLOWEST = 30.0
@@ -85,7 +80,7 @@ class Tracking:
     """The state of an order. `mood`: good, busy, slow or bad; `interval`: seconds between polls.
 
     `thanks`: it proceeds normally. `until`: when it changes by time alone. `notice`: why the last
-    request was refused.
+    request was refused. `payment`: what the customer has to do about it.
     """
 
     sentence: str
@@ -99,10 +94,11 @@ class Tracking:
     fixes: tuple[Fix, ...] = ()
     cancellable: bool = False
     notice: str = ""
+    payment: PaymentDue | None = None
 
     def redacted(self) -> "Tracking":
         """Return a copy for visitors who are not the customer."""
-        copy = replace(self, parcel="", fixes=(), cancellable=False, notice="")
+        copy = replace(self, parcel="", fixes=(), cancellable=False, notice="", payment=None)
         copy = replace(copy, stages=tuple(stage.redacted() for stage in self.stages))
         if self.mood != "bad":
             return copy
@@ -146,6 +142,7 @@ def track(
     if asked is not None and pending:
         sentence, mood = (CANCEL_ASKED if asked.act is Change.CANCEL else PASSED_ON), "busy"
     remedies = () if pending else fixes(progress)
+    payment = None if pending else paying.payment_due(progress)
     undoing = progress is not None and (state in TURNED_BACK or bool(undo_steps(progress)))
     cancelled = undoing or sentence is CANCEL_ASKED
     return Tracking(
@@ -154,13 +151,19 @@ def track(
         thanks=mood != "bad" and not cancelled,
         stages=stages(progress, placed_at),
         final=state in ENDED and not pending,
-        interval=_interval(age, pending=pending, calm=bool(remedies)),
+        interval=_interval(age, pending=pending or _confirms(payment), calm=bool(remedies)),
         parcel=parcel(progress),
         until=_until(progress, placed_at, age, calm=bool(remedies)),
         fixes=tuple(remedies),
         cancellable=progress is not None and not cancelled and not pending and progress.undoable,
         notice=str(_notice(asked, progress)),
+        payment=payment,
     )
+
+
+def _confirms(payment: PaymentDue | None) -> bool:
+    """Return whether the customer is at their bank, and comes back in a moment."""
+    return payment is not None and payment.transfer is None
 
 
 def _interval(age: float, *, pending: bool, calm: bool) -> float:
@@ -177,8 +180,8 @@ def _until(
 ) -> datetime | None:
     """Return when the page changes by time alone, if it does."""
     turns: list[float] = [] if calm else [younger for younger, _ in POLL_EVERY if age < younger]
-    if progress is None and age <= LATE:
-        turns.append(LATE)
+    if progress is None and age <= DELAYED_AFTER:
+        turns.append(DELAYED_AFTER)
     return placed_at + timedelta(seconds=min(turns)) if turns else None
 
 
@@ -203,13 +206,13 @@ def fixes(progress: Progress | None) -> Sequence[Fix]:
         if step.state is StepState.ERROR and not step.in_doubt
     }
     remedies = []
-    card, stock = failed.get(CARD), failed.get(STOCK)
+    stock, card = failed.get(STOCK), paying.declined_step(progress)
     if stock and stock.error_code == OUT_OF_STOCK:
         named, lines = stock.error_message.partition(": ")[0], stock.request.get("lines", [])
         sku = named if named in {line["sku"] for line in lines} else ""
         remedies.append(Fix(step=STOCK, attempt=stock.attempt, until=stock.resolve_by, sku=sku))
-    if card and card.error_code in DECLINED:
-        remedies.append(Fix(step=CARD, attempt=card.attempt, until=card.resolve_by))
+    if card:
+        remedies.append(Fix(step=card.name, attempt=card.attempt, until=card.resolve_by))
     return remedies
 
 
@@ -219,7 +222,7 @@ def _summary(
     if progress is None:
         if aside:
             return (CLOSED if aside == Aside.CLOSED else SET_ASIDE), "bad"
-        return (DELAYED, "slow") if age > LATE else (RECEIVED, "busy")
+        return (DELAYED, "slow") if age > DELAYED_AFTER else (RECEIVED, "busy")
     if progress.state in {TaskState.PENDING, TaskState.PROCESSING}:
         return _under_way(progress, waits=waits)
     return _turned(progress)
@@ -233,7 +236,7 @@ def _turned(progress: Progress) -> tuple[str | Promise, str]:
         case TaskState.UNDONE:
             return _cancelled(progress), "bad"
         case TaskState.UNDOING:
-            return (REFUNDING if _paid(progress) else CANCELLING), "slow"
+            return (REFUNDING if paying.is_paid(progress) else CANCELLING), "slow"
     return _failure(progress)
 
 
@@ -242,6 +245,8 @@ def _under_way(progress: Progress, *, waits: bool) -> tuple[str | Promise, str]:
     stock = do_steps(progress).get(STOCK)
     if waits and stock and stock.state is not StepState.PROCESSED:
         return WAITING, "slow"
+    if waits_for := paying.waiting(progress):
+        return waits_for
     troubled = progress.overdue or any(_troubled(step) for step in progress.steps)
     return (TROUBLE, "slow") if troubled else (WORKING, "busy")
 
@@ -261,32 +266,19 @@ def _failure(progress: Progress) -> tuple[str | Promise, str]:
     """Return sentence and mood of a failed order, with the reason if the customer can fix it."""
     if undo_steps(progress):
         return CANCELLING_STUCK, "slow"
-    wrong = {fix.step for fix in fixes(progress)}
-    if CARD in wrong:
-        declined = f"{_declined(do_steps(progress)[CARD])} {NOTHING_CHARGED}"
-        return (f"{SOLD_OUT} {declined}" if STOCK in wrong else declined), "bad"
-    if STOCK in wrong:
-        return SOLD_OUT, "bad"
-    return STUCK, "slow"
+    sold_out = any(fix.step == STOCK for fix in fixes(progress))
+    if card := paying.declined_step(progress):
+        declined = f"{paying.reason(card)} {NOTHING_CHARGED}"
+        return (f"{SOLD_OUT} {declined}" if sold_out else declined), "bad"
+    return (SOLD_OUT, "bad") if sold_out else (STUCK, "slow")
 
 
 def _cancelled(progress: Progress) -> str | Promise:
-    """Return the sentence of a cancelled order, with the reason if it was the card."""
-    if _paid(progress):
+    """Return the sentence of a cancelled order, with the reason if it was the payment."""
+    if paying.is_paid(progress):
         return REFUNDED
-    card = do_steps(progress).get(CARD)
-    if card and card.state is StepState.CANCELLED and card.error_code in DECLINED:
-        return f"{_declined(card)} {CANCELLED}"
-    return CANCELLED
-
-
-def _paid(progress: Progress) -> bool:
-    paid = do_steps(progress).get("capture_payment")
-    return paid is not None and paid.state is StepState.PROCESSED
-
-
-def _declined(card: StepProgress) -> str:
-    return str(REASONS.get(card.error_code, PLAINLY_DECLINED))
+    why = paying.why_cancelled(progress)
+    return f"{why} {CANCELLED}" if why else CANCELLED
 
 
 def parcel(progress: Progress | None) -> str:

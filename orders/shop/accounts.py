@@ -13,7 +13,8 @@ from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
 from django.db.models import Q
 
-from orders.lifecycle.message import Address, order_number
+from orders.lifecycle.message import Address
+from orders.lifecycle.numbers import order_number
 from orders.models import Order, Placement, Profile
 from orders.normal import email_key, in_ascii
 

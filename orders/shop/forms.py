@@ -1,5 +1,6 @@
 """Forms of the shop."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from django import forms
@@ -10,9 +11,10 @@ from django.urls import reverse_lazy
 from django.utils.translation import gettext_lazy as _
 
 from orders import addresses
-from orders.cards import Card
+from orders.cards import CARDS, Card
 from orders.countries import COUNTRIES, choices
-from orders.lifecycle.message import MAX_LENGTH, Address, as_typed
+from orders.lifecycle.message import MAX_LENGTH, Address
+from orders.lifecycle.numbers import as_typed
 from orders.lifecycle.plain_text import TRIMMED
 from orders.normal import CustomerEmail, composed
 
@@ -189,15 +191,17 @@ class AddressForm(CustomerForm):
         return Address(**{name: self.cleaned_data[name] for name in ADDRESS})
 
 
-def _card_field(initial: Card | None = None) -> forms.ChoiceField:
+def _card_field(
+    choices: "Sequence[tuple[str, Words]]", initial: Card | None = None
+) -> forms.ChoiceField:
     return forms.ChoiceField(
-        label=_("Card"),
-        choices=Card.choices,
+        label=_("Payment"),
+        choices=choices,
         initial=initial,
         widget=forms.RadioSelect,
         error_messages={
-            "required": _("Please choose a card."),
-            "invalid_choice": _("Please choose one of these cards."),
+            "required": _("Please choose how to pay."),
+            "invalid_choice": _("Please choose one of these."),
         },
     )
 
@@ -217,7 +221,7 @@ class CheckoutForm(AddressForm):
             "invalid": NO_EMAIL,
         },
     )
-    payment_method = _card_field(initial=Card.VISA)
+    payment_method = _card_field(Card.choices, initial=Card.VISA)
 
     @property
     def details(self) -> dict[str, str]:
@@ -235,7 +239,7 @@ class OtherCardForm(CustomerForm):
         widget=forms.HiddenInput,
         error_messages=dict.fromkeys(("required", "invalid", "min_value", "max_value"), ALTERED),
     )
-    payment_method = _card_field()
+    payment_method = _card_field(CARDS)
 
     def __init__(
         self, *args: Any, attempt: int | None = None, card: str | None = None, **kwargs: Any

@@ -104,6 +104,7 @@ def programs(options: Options) -> list[Program]:
     web += ["--workers", str(_web_processes()), "--log-level", "warning"]
     sandbox = [python, "-m", "sandbox", "--port", str(options.sandbox_port)]
     sandbox += ["--data", str(folders.make(folders.data_dir() / "sandbox"))]
+    sandbox += ["--webhooks", f"http://localhost:{options.port}/hooks/payment/"]
     setup = [python, "-m", "sasweb.stack.setup", *options.arguments()]
     return [
         *_servers(),

@@ -12,7 +12,8 @@ from orchestration.agents.service_ledger import LedgerEntry
 from orchestration.models import Alert, Attempt, Event, Incident, IncidentHit, Step, Task
 from orchestration.models.fields import time_ordered_id
 from orchestration.payloads.keys import step_key
-from orders.lifecycle.message import fingerprint, order_number
+from orders.lifecycle.message import fingerprint
+from orders.lifecycle.numbers import order_number
 from orders.models import Order, OrderLine, Placement
 
 STEPS = [  # name, agent, action, after, undo, kind in the ledger, kind of its undo

@@ -16,8 +16,9 @@ from orders.agents.partner_http import request_json
 from orders.cards import Card
 from orders.demo.shoppers import NothingToSell, Shoppers
 from orders.lifecycle import changes
+from orders.lifecycle.paying import CARD
 from orders.lifecycle.queries import progress
-from orders.lifecycle.tracking import CARD, fixes
+from orders.lifecycle.tracking import fixes
 
 FASTEST = 200.0  # orders per second
 RETURN_SHARE = 0.6  # of customers who use another card after a decline

@@ -12,6 +12,7 @@ from django.utils.text import slugify
 
 from orchestration.api import ensure_application, give, keep_tasks
 from orders.agents.partner_http import request_json
+from orders.agents.risk import ROLE
 from orders.api.scopes import READ_ORDERS, READ_STATUS, WRITE_ORDERS
 from orders.demo.catalogue import CATALOGUE, GONE
 from orders.lifecycle.message import EMAIL_WORKFLOW, WORKFLOW
@@ -28,6 +29,7 @@ TIMEOUT = 3.0  # seconds for an answer of the sandbox
 VIEW = ("orders.view_order", "orders.view_product")
 EDIT = ("orders.add_product", "orders.change_product")
 GROUPS = {"viewer": (), "operator": VIEW, "lead": VIEW, "admin": (*VIEW, *EDIT)}
+DECIDERS = ("operator", "lead")  # of the group that decides about risky payments
 
 
 class Command(BaseCommand):
@@ -102,6 +104,7 @@ def add_groups() -> None:
     """Give the roles their permissions, also those that an admin removed."""
     for name, permissions in GROUPS.items():
         give(name, permissions)
+    Group.objects.get_or_create(name=ROLE)
 
 
 def add_user(name: str) -> bool:
@@ -113,7 +116,8 @@ def add_user(name: str) -> bool:
     if name == "admin":
         users.create_superuser(name, password=password)
     else:
-        users.create_user(name, password=password).groups.add(Group.objects.get(name=name))
+        groups = {name, ROLE} if name in DECIDERS else {name}
+        users.create_user(name, password=password).groups.set(Group.objects.filter(name__in=groups))
     return True
 
 

@@ -21,9 +21,9 @@ from django.views.decorators.http import require_safe
 from django.views.decorators.vary import vary_on_headers
 
 from orders.lifecycle import access, changes
-from orders.lifecycle.message import order_number
+from orders.lifecycle.numbers import order_number
 from orders.lifecycle.queries import OrderDetails, PlacedOrder, details, placed_order, progress
-from orders.lifecycle.tracking import CARD, Fix, track
+from orders.lifecycle.tracking import STOCK, Fix, track
 from orders.models import Order
 from orders.normal import email_key
 from orders.rate_limit import Limit
@@ -144,7 +144,9 @@ def _context(request: HttpRequest, visit: Visit) -> dict[str, Any]:
         asked=visit.order.asked if visit.full else None,
     )
     if not visit.own:
-        tracking = replace(tracking, fixes=(), cancellable=False)  # only the customer may act
+        tracking = replace(
+            tracking, fixes=(), cancellable=False, payment=None
+        )  # the customer alone acts
     if not visit.full:
         tracking = tracking.redacted()
     until = ceil(tracking.until.timestamp()) if tracking.until else NEVER
@@ -169,7 +171,7 @@ def _fix(
     fix: Fix, order_id: UUID, order: OrderDetails, filled: Mapping[str, str]
 ) -> dict[str, Any]:
     """Return the context of a fix: a choice of cards, or options without a product."""
-    if fix.step == CARD:
+    if fix.step != STOCK:
         return {
             "fix": fix,
             "cards": OtherCardForm(attempt=fix.attempt, card=filled.get("payment_method")),

@@ -3,7 +3,7 @@
 import pytest
 
 from orchestration.people.redaction import HIDDEN, Redactor
-from orders.lifecycle import tracking
+from orders.lifecycle import paying
 from orders.lifecycle.message import EMAIL_WORKFLOW, WORKFLOW
 
 LETTER = {"text": "Dear Ms Byron, thank you for your order.", "html": "<p>Dear Ms Byron</p>"}
@@ -16,7 +16,7 @@ LETTER = {"text": "Dear Ms Byron, thank you for your order.", "html": "<p>Dear M
 def test_words_of_a_subject_are_shown_wherever_they_occur(workflow, name, number):
     mail = {**LETTER, "subject": f"Your order {number} is confirmed"}
     redactor = Redactor(workflow, {name: mail})
-    assert redactor(tracking.PLAINLY_DECLINED) == tracking.PLAINLY_DECLINED
+    assert redactor(paying.PLAINLY_DECLINED) == paying.PLAINLY_DECLINED
     assert redactor.input[name] == {
         "subject": mail["subject"], "text": HIDDEN, "html": HIDDEN,
     }  # fmt: skip

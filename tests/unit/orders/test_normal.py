@@ -5,7 +5,7 @@ import unicodedata
 import pytest
 
 from orders.api.schemas import Address
-from orders.lifecycle.message import as_typed
+from orders.lifecycle.numbers import as_typed
 from orders.normal import email_key, in_ascii
 from orders.shop.forms import CheckoutForm
 from tests.support.shop import DETAILS

@@ -24,7 +24,7 @@ PRODUCTION = {
     "EMAIL_BACKEND": "django.core.mail.backends.smtp.EmailBackend", "WEBHOOKS_ALLOW_PRIVATE": False,
     "DEFAULT_FROM_EMAIL": "The shop <shop@shop.example>",
     "SECOND_FACTOR": True, "STAFF_IDLE_MINUTES": 30, "STAFF_SESSION_HOURS": 12,
-    "MESSAGE_KEYS": ["a key"], "UNSIGNED_MESSAGES": False,
+    "MESSAGE_KEYS": ["a key"], "UNSIGNED_MESSAGES": False, "PAYMENT_WEBHOOK_SECRETS": ["whsec_x"],
     "STORAGES": {"staticfiles": {"BACKEND": f"{StaticFilesStorage.__module__}.StaticFilesStorage"}},
     **dict.fromkeys(doctor.PARTNERS, "https://partner.example"),
 }  # fmt: skip
@@ -54,6 +54,7 @@ def findings(**changes):
         ({"ALLOWED_HOSTS": ["*"]}, {("allowed_hosts", WARNING)}),
         ({"MAIL_URL": SANDBOX}, {("partners", ERROR)}),
         ({"PAYMENT_SECRET_KEY": "sk_test_x"}, {("partners", ERROR)}),
+        ({"PAYMENT_WEBHOOK_SECRETS": []}, {("partners", WARNING)}),
         ({"EMAIL_BACKEND": "django.core.mail.backends.filebased.EmailBackend"}, {("email", ERROR)}),
         ({"DEFAULT_FROM_EMAIL": "alerts@localhost"}, {("email", ERROR)}),
         ({"MESSAGE_KEYS": []}, {("message_keys", ERROR)}),

@@ -16,7 +16,7 @@ from orchestration import api
 from orchestration.models import Event, Task, TaskRequest
 from orders.lifecycle import tracking
 from orders.lifecycle.access import link
-from orders.lifecycle.message import order_number
+from orders.lifecycle.numbers import order_number
 from orders.lifecycle.stages import STEPS
 from orders.models import Order, Throttle
 from orders.models.order import OrderStatus

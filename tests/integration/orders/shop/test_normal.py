@@ -7,7 +7,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from orders.lifecycle.access import link
-from orders.lifecycle.message import order_number
+from orders.lifecycle.numbers import order_number
 from orders.models import Order
 from tests.support.shop import fill_cart, open_checkout, order_in, placed, products, send
 

@@ -11,7 +11,8 @@ from orchestration.console.queries import task_filters, word_meanings
 from orchestration.console.queries.search_query import read
 from orchestration.models import Task
 from orders.lifecycle import operator_search
-from orders.lifecycle.message import EMAIL_WORKFLOW, WORKFLOW, order_number
+from orders.lifecycle.message import EMAIL_WORKFLOW, WORKFLOW
+from orders.lifecycle.numbers import order_number
 from orders.models import Order
 from tests.support.operators import browser, person
 from tests.support.page import listed, page

@@ -10,7 +10,7 @@ from django.test import Client
 from orchestration import submission
 from orchestration.models import Alert, Event, Step, Submission, Task
 from orchestration.models.fields import DatabaseNow
-from orders.lifecycle import changes, tracking
+from orders.lifecycle import changes, paying, tracking
 from orders.lifecycle.access import link
 from orders.lifecycle.stages import STEPS, UNDO_STEPS
 from orders.models import Order, Placement
@@ -40,7 +40,7 @@ from tests.support.shop import (
 )
 
 pytestmark = pytest.mark.django_db
-DECLINED = f"{tracking.PLAINLY_DECLINED} {tracking.NOTHING_CHARGED}"
+DECLINED = f"{paying.PLAINLY_DECLINED} {tracking.NOTHING_CHARGED}"
 VISA = {"attempt": 1, "payment_method": "pm_card_visa"}
 
 
@@ -174,7 +174,7 @@ def test_failed_order_not_fixed_in_time_is_cancelled(client):
     assert order_verdict(client, order) == tracking.CANCELLING
     answer(ask())
     assert Order.objects.get(id=order).status == "undone"
-    assert order_verdict(client, order) == f"{tracking.PLAINLY_DECLINED} {tracking.CANCELLED}"
+    assert order_verdict(client, order) == f"{paying.PLAINLY_DECLINED} {tracking.CANCELLED}"
     (letter,) = posted("cancelled")
     assert "Nothing was charged" in letter["text"]
     assert client.post(f"/orders/{order}/card/", VISA).status_code == 409

@@ -12,9 +12,10 @@ from orchestration.models import Task
 from orchestration.models.fields import DatabaseNow
 from orchestration.testing.outcomes import done
 from orchestration.transitions.replies import record
-from orders.lifecycle import tracking
+from orders.lifecycle import paying, tracking
 from orders.lifecycle.access import link, signature, staff_link
-from orders.lifecycle.message import EMAIL_WORKFLOW, order_number
+from orders.lifecycle.message import EMAIL_WORKFLOW
+from orders.lifecycle.numbers import order_number
 from orders.lifecycle.operator_view import customer_view
 from orders.lifecycle.stages import STEPS
 from orders.models import Order
@@ -92,7 +93,7 @@ def test_operator_view_for_an_operator_without_personal_data(client):
     products()
     order = declined(client)
     full, redacted = customer_view(str(order), True), customer_view(str(order), False)
-    assert full.sentence == f"{tracking.PLAINLY_DECLINED} {tracking.NOTHING_CHARGED}"
+    assert full.sentence == f"{paying.PLAINLY_DECLINED} {tracking.NOTHING_CHARGED}"
     assert (redacted.sentence, redacted.mood) == (full.sentence, "error")
     assert redacted.url == ""  # a stranger's page shows another sentence
     task = Task.objects.get(reference=order)
@@ -250,6 +251,6 @@ def test_order_page_thanks_unless_the_order_failed(client, order):
     record([reply_to(request, "rejected", code="card_declined")])
     inform()
     seen = visit(client, link(order))
-    assert verdict(seen) == f"{tracking.PLAINLY_DECLINED} {tracking.NOTHING_CHARGED}"
+    assert verdict(seen) == f"{paying.PLAINLY_DECLINED} {tracking.NOTHING_CHARGED}"
     assert "data-thanks" not in seen
     assert f"Order {order_number(order)}</h1>" in seen

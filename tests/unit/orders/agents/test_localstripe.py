@@ -61,7 +61,8 @@ class TestStripe(AgentContract):
     @pytest.fixture(autouse=True)
     def _serve(self, port, settings):
         settings.PAYMENT_SECRET_KEY = KEY
-        members = {"base_url": f"http://127.0.0.1:{port}", "without_customer": {}}
+        base = {"base_url": f"http://127.0.0.1:{port}"}
+        members = base | {"of_customer": lambda _self, _payload: {}}
         self.agent = type("Payment", (Payment,), members)
         self.port = port
 
@@ -110,14 +111,13 @@ class TestStripe(AgentContract):
         assert self.done("refund", {"payment": payment})["status"] == "succeeded"
         assert self.look_up(payment)["latest_charge"]["amount_refunded"] == 1900
 
-    def test_bank_that_asks_the_customer_leaves_a_doubt(self):
-        """Stripe itself declines, asked by `error_on_requires_action`."""
+    def test_bank_that_asks_the_customer_is_waited_for(self):
         card = {"number": "4000002500003155", "exp_month": "12", "exp_year": "2035", "cvc": "123"}
         form = {f"card[{name}]": value for name, value in card.items()}
         method = self.stripe("POST", "payment_methods", type="card", **form)["id"]
         reply = self.perform("authorize", {**self.payload, "payment_method": method}, "key")
-        assert (reply.outcome, reply.code) == ("unknown", "unexpected_status")
-        assert reply.message.endswith("is requires_action, not requires_capture")
+        assert (reply.outcome, reply.result["status"]) == ("later", "requires_action")
+        assert reply.wait.id == reply.result["id"]
 
     def test_wrong_key_of_the_account_leaves_the_payment_undone(self, settings):
         settings.PAYMENT_SECRET_KEY = "none"

@@ -48,9 +48,14 @@ def test_authorize_with_manual_capture(monkeypatch):
         "payment_method_types[]": "card",
         "capture_method": "manual",
         "confirm": "true",
+        "expand[]": "latest_charge",
         "error_on_requires_action": "true",
         "metadata[order]": "o",
     }
+    wire.ask("authorize", payload | {"page": "https://shop.test/orders/o/"})
+    path, form = wire.sent[1]
+    assert form["return_url"] == "https://shop.test/orders/o/"
+    assert "error_on_requires_action" not in form
 
 
 def test_capture_of_an_authorization(monkeypatch):
@@ -70,7 +75,7 @@ def test_capture_of_an_authorization(monkeypatch):
     ],
 )
 def test_payment_in_an_unexpected_state_keeps_its_key(monkeypatch, action, payload):
-    wire = Wire(monkeypatch, Payment, {"id": "pi_1", "status": "requires_action"})
+    wire = Wire(monkeypatch, Payment, {"id": "pi_1", "status": "requires_confirmation"})
     with pytest.raises(Unknown) as caught:
         wire.ask(action, payload)
     assert caught.value.code == "unexpected_status"
