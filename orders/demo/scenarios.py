@@ -87,6 +87,11 @@ SCENARIOS = (
     Scenario(name="confirmed", times=14),
     Scenario(name="paid at the third attempt", card=Card.SLOW),
     Scenario(name="paid, though the answer was lost", card=Card.LOST),
+    Scenario(name="the customer is to confirm at the bank", card=Card.ASKS),
+    Scenario(name="confirmed in the bank's app", card=Card.APP),
+    Scenario(name="waits for its bank transfer", card=Card.TRANSFER),
+    Scenario(name="risky, a person decides", card=Card.RISKY, times=2),
+    Scenario(name="paid anew, as the authorization had expired", card=Card.EXPIRES),
     Scenario(name="declined, the customer is asked", card=Card.DECLINED),
     Scenario(name="without funds, the customer is asked", card=Card.NO_FUNDS),
     Scenario(

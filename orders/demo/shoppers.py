@@ -25,11 +25,13 @@ PLACES = (
 )  # fmt: skip
 GERMAN = {"DE", "AT", "CH"}
 CARDS = {  # weights in percent
-    Card.VISA: 90,
+    Card.VISA: 87,
     Card.DECLINED: 3,
     Card.NO_FUNDS: 1,
     Card.SLOW: 3,
     Card.LOST: 3,
+    Card.APP: 2,
+    Card.EXPIRES: 1,
 }
 LINES = (1, 2, 3)
 LINES_WEIGHTS = (60, 30, 10)
