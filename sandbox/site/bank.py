@@ -56,7 +56,8 @@ def _form(intent: Intent, acts: dict[str, str]) -> str:
     buttons = "".join(
         f'<button name="act" value="{value}">{label}</button> ' for value, label in acts.items()
     )
-    return f'<form method="post" action="/bank/{escape(intent.ref)}"><p>{buttons}</p></form>'
+    action = f"/bank/{escape(intent.ref)}"
+    return f'<form method="post" action="{action}" data-leaves><p>{buttons}</p></form>'
 
 
 def _way_back(intent: Intent) -> str:

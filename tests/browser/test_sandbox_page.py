@@ -1,14 +1,17 @@
 """The sandbox's pages in a real browser: breaking and healing partners, and the mailbox."""
 
+import json
 import re
 from pathlib import Path
+from urllib.parse import urlencode
+from urllib.request import Request, urlopen
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
 from tests.browser.people import visiting
-from tests.support.sandbox import MAIL, process, send
+from tests.support.sandbox import AUTHORIZED, MAIL, process, send
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(120)]
 ORDER = {"order": "o-1", "lines": [{"sku": "mug", "quantity": 1}]}
@@ -193,3 +196,23 @@ def look(page, path=""):
     )
     assert sideways <= 0, path
     assert page.problems == []
+
+
+@pytest.mark.parametrize("act", ["confirm", "refuse"])
+def test_bank_leads_back_to_where_the_customer_came_from(visit, port, act):
+    back = f"http://127.0.0.1:{port}/healthz"  # to a browser, another site than localhost
+    form = {
+        "amount": "1999", "currency": "eur", "confirm": "true", "capture_method": "manual",
+        "payment_method": "pm_card_threeDSecure2Required", "return_url": back,
+        "metadata[order]": "o-1",
+    }  # fmt: skip
+    asked = Request(
+        f"http://127.0.0.1:{port}/v1/payment_intents",
+        urlencode(form).encode(),
+        {**AUTHORIZED, "Idempotency-Key": "k-1"},
+    )
+    with urlopen(asked, timeout=10) as answer:  # noqa: S310
+        intent = json.load(answer)
+    page = visit(f"/bank/{intent['id']}")
+    page.locator(f"button[value={act}]").click()
+    page.wait_for_url(back)
