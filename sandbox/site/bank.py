@@ -40,6 +40,7 @@ def bank_page(intent: Intent, *, status: int = 200) -> Response:
         f'<section class="card good">{body}</section>',
         at="/bank/",
         status=status,
+        live=False,  # its form leads to another site
     )
     page.headers["Content-Security-Policy"] = _policy(intent)
     return page
@@ -56,8 +57,7 @@ def _form(intent: Intent, acts: dict[str, str]) -> str:
     buttons = "".join(
         f'<button name="act" value="{value}">{label}</button> ' for value, label in acts.items()
     )
-    action = f"/bank/{escape(intent.ref)}"
-    return f'<form method="post" action="{action}" data-leaves><p>{buttons}</p></form>'
+    return f'<form method="post" action="/bank/{escape(intent.ref)}"><p>{buttons}</p></form>'
 
 
 def _way_back(intent: Intent) -> str:

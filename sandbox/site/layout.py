@@ -34,8 +34,12 @@ VERSION = blake2b(b"".join(content for content, _ in FILES.values()), digest_siz
 NAV = {"/": "Partners", "/mail/": "Mail"}
 
 
-def document(title: str, body: str, *, at: str, status: int = 200) -> Response:
-    """Return a page; `body` is HTML, `at` the path that the navigation marks as current."""
+def document(title: str, body: str, *, at: str, status: int = 200, live: bool = True) -> Response:
+    """Return a page; `body` is HTML, `at` the path that the navigation marks as current.
+
+    A `live` page refreshes itself, and stays as its forms are sent.
+    """
+    script = f'<script src="/sandbox.js?{VERSION}" defer></script>' if live else ""
     links = "".join(
         f'<a href="{href}"{" aria-current=page" if href == at else ""}>{name}</a>'
         for href, name in NAV.items()
@@ -46,7 +50,7 @@ def document(title: str, body: str, *, at: str, status: int = 200) -> Response:
         f'<meta name="color-scheme" content="light dark"><title>{escape(title)}</title>'
         f'<link rel="icon" href="/sandbox.svg?{VERSION}" type="image/svg+xml">'
         f'<link rel="stylesheet" href="/sandbox.css?{VERSION}">'
-        f'<script src="/sandbox.js?{VERSION}" defer></script></head><body>'
+        f"{script}</head><body>"
         '<a class="hide" href="#content">Skip to content</a>'
         '<header class="bar"><div class="bar-in"><a class="brand" href="/">'
         f'<img src="/sandbox.svg?{VERSION}" alt="" width="28" height="28">Sandbox</a>'

@@ -1,7 +1,6 @@
-/* Refreshes the page every two seconds, and submits forms without leaving it, but for those with
-   data-leaves, which lead to another site. Elements with data-live are replaced by id; of a
-   data-live-list only rows are added and removed, so that the focus, open details and selected options
-   stay. */
+/* Refreshes the page every two seconds, and submits forms without leaving it. Elements with data-live
+   are replaced by id; of a data-live-list only rows are added and removed, so that the focus, open
+   details and selected options stay. */
 "use strict";
 
 const pulse = document.getElementById("pulse");
@@ -73,7 +72,7 @@ function poll() {
 
 document.addEventListener("submit", (event) => {
   const { target: form, submitter } = event;
-  if (form.method !== "post" || "leaves" in form.dataset) return;
+  if (form.method !== "post") return;
   event.preventDefault();
   const body = new URLSearchParams(new FormData(form, submitter));
   refresh(fetch(submitter?.getAttribute("formaction") ?? form.action, { method: "POST", body }));
