@@ -37,6 +37,7 @@ def main() -> None:
     keep("shop_database_url", f"postgresql://shop_web:{shop}@postgres:5432/sas")
     keep("redis_users.acl", redis_users.acl({user: _redis(user) for user in redis_users.RULES}))
     keep("payment_secret_key", "sk_test_sandbox")
+    keep("payment_webhook_secret", f"whsec_{secrets.token_urlsafe(24)}")
     keep("email_url", "console:")
 
 

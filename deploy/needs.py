@@ -37,6 +37,7 @@ OF_COMMAND: Mapping[str, Sequence[str]] = {
     "archive": (),
 }
 OF_WEB = ("SECRET_KEY", "EMAIL_URL", "REDIS_URL")
+OF_HOOKS = ("PAYMENT_WEBHOOK_SECRET",)  # of the web server that takes services' webhooks
 OF_PEOPLE = ("SECRET_KEY", "MESSAGE_KEY", "PAYMENT_SECRET_KEY", "EMAIL_URL", "REDIS_URL")
 
 
@@ -62,7 +63,8 @@ def needed(process: "Started") -> frozenset[tuple[str, str]]:
         of_queues = [name for queue in queues for name in OF_QUEUE[queue]]
         return _named([*of_queues, "REDIS_URL"], user=redis_user(queues))
     if process.command[0] == "gunicorn":
-        return _named(OF_WEB, user="web", shop=process.serves_shop)
+        names = OF_WEB if process.serves_shop else (*OF_WEB, *OF_HOOKS)
+        return _named(names, user="web", shop=process.serves_shop)
     return _named(OF_COMMAND[process.command[2]], user="engine")
 
 

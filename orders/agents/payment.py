@@ -35,7 +35,11 @@ STATUS = exact_object(id=TEXT, status=TEXT)  # of an intent or a refund
 AUTHORIZED = open_object(id=TEXT, status=TEXT)
 AUTHORIZED["properties"] |= {
     "risk": {"type": "integer", "minimum": 0, "maximum": 100},
-    "review": {"type": "boolean", "default": False, "description": "A person decides, by the risk."},
+    "review": {
+        "type": "boolean",
+        "default": False,
+        "description": "A person decides, by the risk.",
+    },
     "taken": {"type": "boolean", "default": False, "description": "Paid already: a transfer."},
 }
 EXPANDED = f"expand[]={payment_intents.CHARGE}"  # else Stripe sends its id alone, without the risk

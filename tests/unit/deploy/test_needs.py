@@ -16,7 +16,9 @@ from orchestration import supervisor
 from orchestration.housekeeping import housekeeper
 from orchestration.messaging import queue_names
 
-SECRETS = {"SECRET_KEY", "MESSAGE_KEY", "PAYMENT_SECRET_KEY", "EMAIL_URL"}
+SECRETS = {
+    *("SECRET_KEY", "MESSAGE_KEY", "PAYMENT_SECRET_KEY", "PAYMENT_WEBHOOK_SECRET", "EMAIL_URL")
+}
 
 
 @pytest.fixture(params=INSTALLATIONS)
@@ -56,6 +58,7 @@ def who_has(started, variable):
     ("variable", "processes"),
     [
         ("PAYMENT_SECRET_KEY", {"payment"}),
+        ("PAYMENT_WEBHOOK_SECRET", {"gunicorn"}),
         ("EMAIL_URL", {"gunicorn", "alerts", "push"}),
         ("SECRET_KEY", {"gunicorn", "status.shop"}),
         (
@@ -81,6 +84,7 @@ PLANTED = [
     ("scheduler", ("SECRET_KEY", "secret_key")),
     ("supervisor", ("", "email_url")),
     ("web", ("MESSAGE_KEY", "message_key")),
+    ("shop", ("PAYMENT_WEBHOOK_SECRET", "payment_webhook_secret")),
 ]
 
 
