@@ -18,6 +18,7 @@ class Card(TextChoices):
     ASKS = "pm_card_threeDSecure2Required", _("Visa of a bank that asks you to confirm")
     APP = "pm_card_sandbox_bankApp", _("Visa that you confirm in your bank's app")
     RISKY = "pm_card_riskLevelElevated", _("Visa that looks risky to the provider")
+    BLOCKED = "pm_card_radarBlock", _("Visa that the provider blocks as too risky")
     EXPIRES = (
         "pm_card_sandbox_authorizationExpires",
         _("Visa whose authorization expires at once"),

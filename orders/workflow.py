@@ -80,7 +80,6 @@ register(
                     "page": loaded("page"),
                 },
                 # the bank may ask the customer, and a transfer arrives in days
-                refused={TOO_RISKY: "undo"},
                 ends_within=field("pay_within", default=CONFIRMED_WITHIN),
                 remind=REMIND_AFTER,
                 late="undo",

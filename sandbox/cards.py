@@ -7,12 +7,13 @@
 | pm_card_visa_chargeDeclinedInsufficientFunds | is declined: insufficient funds |
 | pm_card_threeDSecure2Required | the bank asks the customer, on a page of its own |
 | pm_card_riskLevelElevated | succeeds, with a high risk |
+| pm_card_radarBlock | is declined: the risk is too high |
 | pm_card_sandbox_bankApp | the customer confirms in the bank's app, a moment later |
 | pm_card_sandbox_authorizationExpires | is authorized, but has expired when it is captured |
 | pm_card_sandbox_timeoutTwice | two requests time out without an effect, the third succeeds |
 | pm_card_sandbox_replyLost | succeeds, but the first reply is lost |
 
-The first five are Stripe's own. The others are the sandbox's: they need no fault script. The last two
+The first six are Stripe's own. The others are the sandbox's: they need no fault script. The last two
 count the requests of each idempotency key, so that every order paid with them has the same outcome.
 """
 
@@ -58,6 +59,11 @@ CARDS = {
         ),
         Card("pm_card_threeDSecure2Required", "The bank asks the customer.", asks=True),
         Card("pm_card_riskLevelElevated", "Succeeds, with a high risk.", risk=75),
+        Card(
+            "pm_card_radarBlock",
+            "Is declined: the risk is too high.",
+            decline=("fraudulent", "Your card was declined."),
+        ),
         Card(
             "pm_card_sandbox_bankApp",
             "The customer confirms in the bank's app, a second later.",

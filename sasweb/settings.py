@@ -157,7 +157,6 @@ MAIL_URL = env.text("MAIL_URL", SANDBOX_URL)
 
 # --- Risk: docs/run/configure.md#risk ------------------------------------------------------------
 RISK_ASKED_FROM = env.number("RISK_ASKED_FROM", 65)  # the provider's score, from 0 to 100
-RISK_REFUSED_FROM = env.number("RISK_REFUSED_FROM", 90)
 RISK_DECISION_HOURS = env.number("RISK_DECISION_HOURS", 4)
 RISK_UNDECIDED = env.text("RISK_UNDECIDED", "undo")  # what follows if no person has decided by then
 if RISK_UNDECIDED not in {"undo", "pass", "error"}:

@@ -15,8 +15,8 @@ from django.conf import settings
 
 from orchestration.api import Call, Fault, Rejected, Reported, Unknown, Webhook, action
 
-from . import payment_intents, risk
-from .error_codes import DECLINED, EXPIRED, TOO_RISKY
+from . import payment_intents
+from .error_codes import DECLINED, EXPIRED
 from .json_schemas import CURRENCY, POSITIVE, TEXT, exact_object, open_object
 from .partner import MEND_WITHIN, PartnerAgent
 from .payment_intents import TRANSFER
@@ -101,12 +101,7 @@ class Payment(PartnerAgent):
                 **self.of_customer(payload),
             }
         intent = await self.post(call, "/v1/payment_intents", form=form, expect=ID_AND_STATUS)
-        result = payment_intents.outcome(intent)
-        if risk.is_refused(intent.get(payment_intents.CHARGE)):
-            void = replace(call, key=f"{call.key}:void")  # another operation needs another key
-            await self._post(void, f"{_path(intent['id'])}/cancel", {}, status="canceled")
-            raise Rejected(TOO_RISKY, f"the provider's score is {result['risk']}", stored=True)
-        return result
+        return payment_intents.outcome(intent)
 
     def of_customer(self, payload: Mapping[str, Any]) -> dict[str, str]:
         """Return where the bank sends the customer back to; without that, it declines to ask them.

@@ -1,9 +1,7 @@
-"""How risky a payment is by the provider's score, from 0 to 100.
+"""How risky a payment is by the provider's score, from 0 to 100: it goes on, or a person decides.
 
-It goes on, a person decides, or it is refused.
-
-A payment that the bank had its customer confirm may have no score, and is never refused: the bank is
-liable for it.
+The provider itself refuses what is above its own limit, as a decline. A payment that the bank had its
+customer confirm may have no score: the bank is liable for it.
 """
 
 from collections.abc import Mapping
@@ -36,8 +34,3 @@ def judged(charge: object) -> dict[str, Any]:
         return {}
     asks = known >= settings.RISK_ASKED_FROM
     return {"risk": known, **({"review": True} if asks else {})}
-
-
-def is_refused(charge: object) -> bool:
-    """Return whether a payment is too risky."""
-    return (score(charge) or 0) >= settings.RISK_REFUSED_FROM

@@ -9,7 +9,7 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
 from orchestration.api import Progress, StepProgress, StepState
-from orders.agents.error_codes import DECLINED, EXPIRED, TOO_RISKY
+from orders.agents.error_codes import DECLINED, EXPIRED
 
 from .stages import do_steps
 
@@ -94,7 +94,7 @@ def why_cancelled(progress: Progress) -> str:
     """Return why an order was cancelled, if that was its payment; else ""."""
     steps = do_steps(progress)
     card, review = steps.get(CARD), steps.get(REVIEW)
-    if (review and review.error_code) or (card and card.error_code == TOO_RISKY):
+    if review and review.error_code:
         return str(NOT_ACCEPTED)
     if card and card.error_code == LATE:
         return str(NOT_PAID)

@@ -74,7 +74,7 @@ def test_transfer_is_explained_and_taken_as_it_arrives(visit, stack):
 def _letters(stack, which, subject):
     number = stack.sql("SELECT number FROM orders_order WHERE id::text = %s", which)[0][0]
     messages = stack.sandbox(f"/mail/messages?search={number}")["messages"]
-    return [one for one in messages if subject in one["subject"]]
+    return [message for message in messages if subject in message["subject"]]
 
 
 def test_risky_order_goes_on_by_a_decision(visit, stack):
@@ -90,7 +90,7 @@ def test_risky_order_goes_on_by_a_decision(visit, stack):
     row.first.get_by_text("Decide…").click()
     expect(row.first).to_contain_text("75")
     row.first.locator("[name=payload]").fill('{"note": "called them"}')
-    row.first.locator("[name=reason]").fill("known to us")
+    row.first.locator("[name=reason]").fill("a known customer")
     row.first.get_by_role("button", name=re.compile("Record|Decide|Save")).click()
     wait_for(lambda: stack.count(OF, which, "confirmed") == 1, "it goes on", 30)
     expect(customer.locator(FINAL)).to_be_visible(timeout=30_000)

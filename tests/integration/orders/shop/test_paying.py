@@ -217,13 +217,6 @@ def test_risky_order_that_is_not_accepted_is_undone(run, client, risky, decided)
     assert sorted(task.undone) == ["authorize_payment", "reserve_stock"]
 
 
-def test_too_risky_payment_undoes_the_order(run, client):
-    run.script("payment.authorize", rejected("too_risky"))
-    order = placed_by(client, "pm_card_riskLevelElevated")
-    run.finish()
-    assert verdict(order_page(client, order)) == f"{paying.NOT_ACCEPTED} {tracking.CANCELLED}"
-
-
 def test_expired_authorization_is_charged_to_another_card(run, client):
     run.script(
         "payment.capture", rejected("authorization_expired"), done(id="pi_2", status="succeeded")

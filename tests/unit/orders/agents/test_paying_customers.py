@@ -88,9 +88,8 @@ async def test_transfer_is_taken_as_it_arrives_and_given_back_once(client):
     for _ in range(2):
         await shop.done("payment", "void", {"payment": ref}, key="k-v")
     assert (await shop.totals())["refunded"] == 1900
-    customers = [
-        one for one in await client.entries("partner=payment") if one["key"] == "k-p:customer"
-    ]
+    entries = await client.entries("partner=payment")
+    customers = [entry for entry in entries if entry["key"] == "k-p:customer"]
     assert len(customers) == 1
 
 
@@ -142,6 +141,22 @@ async def test_capture_of_what_was_voided_is_refused_and_not_charged_anew(client
     assert (await shop.totals())["captured"] == 0
 
 
+@pytest.mark.parametrize(("limit", "asks"), [(65, True), (75, True), (76, False)])
+@served
+async def test_risky_payment_is_for_a_person(client, settings, limit, asks):
+    settings.RISK_ASKED_FROM = limit  # the card's score is 75
+    payload = CHARGE | {"payment_method": "pm_card_riskLevelElevated", "page": PAGE}
+    result = await Shop(client).done("payment", "authorize", payload)
+    assert (result["risk"], result.get("review", False)) == (75, asks)
+
+
+@served
+async def test_payment_that_is_too_risky_is_declined(client):
+    payload = CHARGE | {"payment_method": "pm_card_radarBlock", "page": PAGE}
+    reply = await Shop(client).do("payment", "authorize", payload)
+    assert (reply.outcome, reply.code) == ("rejected", "fraudulent")
+
+
 def webhook(kind, secret="whsec_sandbox", at=None, **intent):
     shown = {"id": "pi_1", "object": "payment_intent", "capture_method": "manual", **intent}
     body = json.dumps({"id": "evt_1", "type": f"payment_intent.{kind}", "data": {"object": shown}})
@@ -150,7 +165,7 @@ def webhook(kind, secret="whsec_sandbox", at=None, **intent):
 
 
 @pytest.mark.parametrize(
-    ("event", "said"),
+    ("event", "expected"),
     [
         (
             webhook("amount_capturable_updated", status="requires_capture", latest_charge="ch_1"),
@@ -171,10 +186,10 @@ def webhook(kind, secret="whsec_sandbox", at=None, **intent):
         (webhook("canceled", status="canceled"), {"refused": CANCELED}),
     ],
 )  # fmt: skip
-def test_webhook_reports_the_end_of_a_payment(event, said):
+def test_webhook_reports_the_end_of_a_payment(event, expected):
     (reported,) = Payment.receive(event)
     assert (reported.id, reported.of) == ("evt_1", "pi_1")
-    assert {name: getattr(reported, name) for name in said} == said
+    assert {name: getattr(reported, name) for name in expected} == expected
 
 
 @pytest.mark.parametrize(
