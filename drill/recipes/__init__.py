@@ -49,6 +49,7 @@ def apply(name: str, run: Running, arguments: dict[str, Any]) -> AbstractContext
 
 
 from . import (  # noqa: E402, F401 - importing them registers their recipes
+    banks,
     clocks,
     crashes,
     deploys,
