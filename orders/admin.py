@@ -12,6 +12,7 @@ from django.http import HttpRequest
 
 from orchestration.api import CappedPaginator, format_money
 
+from .admin_prices import DatedPriceInline
 from .amount_fields import AmountsForm
 from .currency import shop_currency
 from .lifecycle import operator_search
@@ -60,16 +61,17 @@ class ProductAdmin(admin.ModelAdmin):  # type: ignore[type-arg] # no generic at 
     """Products; they are deactivated instead of deleted, because orders name them."""
 
     form = ProductForm
+    inlines = [DatedPriceInline]
     list_display = ["name", "sku", "kind", "amount", "stock", "active", "position"]
     list_filter = ["kind", "stock", "active"]
     list_editable = ["stock", "active", "position"]
     search_fields = ["name", "sku"]
     prepopulated_fields = {"slug": ["name"]}
 
-    @admin.display(description="price", ordering="price")
+    @admin.display(description="price now", ordering="due")
     def amount(self, product: Product) -> str:
-        """Show the price with its currency."""
-        return format_money(product.price, product.currency)
+        """Show the price that is due, with its currency."""
+        return format_money(product.due, product.currency)
 
     def get_readonly_fields(
         self, _request: HttpRequest, product: Product | None = None

@@ -1,6 +1,7 @@
 """Place, read, list and cancel an application's orders."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from http import HTTPStatus
 from typing import Annotated, Any
@@ -13,11 +14,13 @@ from ninja import Body, Header, Query, Router, Status
 
 from orchestration import api
 from orders.currency import LARGEST_TOTAL, shop_currency
-from orders.lifecycle import changes, placement, queries
+from orders.lifecycle import changes, discounts, placement, queries
 from orders.lifecycle.message import Message, fingerprint
 from orders.models import Order, Placement, Product
 from orders.shop.cart import PricedCart, PricedLine
 from orders.shop.forms import CheckoutForm
+from orders.shop.quote import Quote
+from orders.shop.tariff import tariff
 
 from . import order_json, schemas
 from .auth import Token, caller, check_priority
@@ -30,7 +33,14 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 CURSOR = "^([0-9]{1,16}-[0-9a-f]{32})?$"  # the last order of a page: its time in µs, and its id
 # plain SQL: the ORM took longer to build these than the database to run them
 PLACEMENT = 'SELECT * FROM orders_placement WHERE "order" = %s AND application = %s'
-PRODUCTS = "SELECT * FROM orders_product WHERE sku = ANY(%s) AND active AND currency = %s"
+PRODUCTS = """
+SELECT p.*, coalesce((
+    SELECT d.price FROM orders_datedprice d
+    WHERE d.product_id = p.sku AND d.currency = p.currency AND d.starts_at <= now()
+    ORDER BY d.starts_at DESC LIMIT 1
+), p.price) AS due
+FROM orders_product p WHERE p.sku = ANY(%s) AND p.active AND p.currency = %s
+"""
 SUBMITTED_WITHIN = 1  # seconds in which an order usually becomes a task
 Key = Annotated[
     str,
@@ -81,6 +91,8 @@ def place(request: HttpRequest, order: schemas.NewOrder, idempotency_key: Key) -
             raise _key_used() from None
         except placement.TooMuch:
             raise _too_much() from None
+        except discounts.NotValid as refusal:
+            raise _no_discount(refusal) from None
     elif before.fingerprint != content:
         raise _key_used()
     return Status(202, order_json.placed(request, before))
@@ -163,10 +175,12 @@ def cancel(
 
 
 def _content(order: schemas.NewOrder) -> dict[str, Any]:
-    """Return what belongs to the order, as releases before there were regions did."""
+    """Return what belongs to the order, as releases before there were regions and codes did."""
     content = order.model_dump(mode="json", exclude={"fairness_key", "priority"})
     if not content["address"]["region"]:
         del content["address"]["region"]
+    if not content["discount_code"]:
+        del content["discount_code"]
     return content
 
 
@@ -180,35 +194,46 @@ def _agree(order: schemas.NewOrder, order_id: UUID) -> tuple[Message, dict[str, 
     form = CheckoutForm(details)
     if not form.is_valid():
         raise invalid([_field_error(name, errors) for name, errors in form.errors.items()])
-    priced = _price(order)
-    if order.expected_total not in {None, priced.total}:
+    quote = _quote(order)
+    lines, charges = [_line(line) for line in quote.cart.lines], quote.charges
+    if order.expected_total not in {None, quote.total}:
         raise conflict(
             "price_changed",
-            f"The total is {priced.total}, not {order.expected_total}. Nothing was ordered.",
-            total=priced.total,
-            lines=[_line(line) for line in priced.lines],
+            f"The total is {quote.total}, not {order.expected_total}. Nothing was ordered.",
+            total=quote.total,
+            lines=lines,
+            **order_json.charged(charges),
         )
     address = form.address()
-    currency = priced.lines[0].product.currency
+    currency = quote.cart.lines[0].product.currency
     message = Message(
         order=order_id,
         email=form.cleaned_data["email"],
         address=address,
         payment_method=form.cleaned_data["payment_method"],
         currency=currency,
-        total=priced.total,
-        lines=[line.as_line() for line in priced.lines],
+        total=quote.total,
+        lines=[line.as_line() for line in quote.cart.lines],
         confirmation=placement.confirmation(
-            order_id, address.name, priced.total, currency, order.language
+            order_id, address.name, quote.total, currency, order.language, charges
         ),
         language=order.language,
+        charges=charges,
     )
-    offer = {
-        "total": priced.total,
-        "currency": currency,
-        "lines": [_line(line) for line in priced.lines],
-    }
-    return message, offer
+    offer = {"total": quote.total, "currency": currency, "lines": lines}
+    return message, {**offer, **order_json.charged(charges)}
+
+
+def _quote(order: schemas.NewOrder) -> Quote:
+    """Price an order with shipping, tax and discount; raise `Problem` for a code that is not valid."""
+    quote = Quote(_price(order), tariff(order.address.country))
+    if not order.discount_code:
+        return quote
+    try:
+        discount = discounts.find(order.discount_code, quote.cart.subtotal, order.email)
+    except discounts.NotValid as refusal:
+        raise _no_discount(refusal) from None
+    return replace(quote, discount=discount)
 
 
 def _price(order: schemas.NewOrder) -> PricedCart:
@@ -235,7 +260,12 @@ def _field_error(name: str, errors: Any) -> FieldError:
 def _line(line: PricedLine) -> dict[str, Any]:
     product = line.product
     return {"sku": product.sku, "name": product.name, "quantity": line.quantity,
-            "unit_price": product.price, "price": line.price}  # fmt: skip
+            "unit_price": product.due, "price": line.price}  # fmt: skip
+
+
+def _no_discount(refusal: discounts.NotValid) -> Problem:
+    error = _field_error("discount_code", [refusal])
+    return conflict("no_discount", str(refusal), errors=[vars(error)])
 
 
 def _key_used() -> Problem:

@@ -19,24 +19,27 @@ from django.utils.translation import pgettext
 
 from orchestration import api
 from orders.agents.notification import PARCEL
+from orders.charges import NONE, Charges
 from orders.models import Order
 from orders.models.order import OrderStatus
 from orders.times import moment, shop_zone
 
 from . import access, snapshots, tracking
 from .message import EMAIL_WORKFLOW, Mail, Message, order_number
+from .sums import Sum, sums
 
 PRIORITY = -1  # orders go first
 
 
 @dataclass(frozen=True, kw_only=True)
 class Email:
-    """The text of an e-mail: paragraphs, where goods go, and the label of the link to the order."""
+    """The text of an e-mail: paragraphs, the price, where goods go, and the link's label."""
 
     subject: str
     paragraphs: Sequence[str]
     act: str
     goes_to: Sequence[str] = ()
+    sums: Sequence[Sum] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,7 +56,7 @@ class Recipient:
         return order_number(self.order)
 
 
-def confirmation(to: Recipient, total: int, currency: str) -> Mail:
+def confirmation(to: Recipient, total: int, currency: str, charges: Charges = NONE) -> Mail:
     """Return the confirmation; `total` is in minor units."""
     with translation.override(to.language):
         return _mail(
@@ -67,6 +70,7 @@ def confirmation(to: Recipient, total: int, currency: str) -> Mail:
                     _("Thank you, and enjoy it."),
                 ],
                 act=pgettext("a link in a letter", "See your order"),
+                sums=sums(total, currency, charges),
             ),
         )
 
@@ -84,6 +88,7 @@ def received(message: Message) -> api.Posting:
             ],
             act=_("Follow your order"),
             goes_to=message.address.lines,
+            sums=sums(message.total, message.currency, message.charges),
         )
         return _posting("received", to, message.email, letter)
 

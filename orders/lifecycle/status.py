@@ -12,7 +12,7 @@ from django.db import connection
 from orchestration.api import Status, StatusKind
 from orders.models.order import Aside, OrderStatus
 
-from . import emails, snapshots, tracking
+from . import discounts, emails, snapshots, tracking
 from .message import WORKFLOW
 
 ASIDE = {
@@ -88,6 +88,9 @@ def receive(messages: Sequence[Status]) -> None:
     _answer([message for message in relevant if "request" in message.detail])
     due = {order: number for order, status, number, new in applied if new and status in EMAILED}
     if due:
+        discounts.give_back(
+            order for order, status, _, _ in applied if status == OrderStatus.UNDONE
+        )
         emails.send_due(due)
 
 
@@ -120,6 +123,7 @@ def _set_aside(messages: Iterable[Status]) -> None:
     }
     if not asides:
         return
+    discounts.give_back(order for order, aside in asides.items() if aside == Aside.CLOSED)
     columns = {"orders": list(asides), "asides": list(asides.values())}
     with connection.cursor() as cursor:
         cursor.execute(SET_ASIDE, columns)

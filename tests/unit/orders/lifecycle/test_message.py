@@ -5,13 +5,12 @@ from uuid import UUID
 
 import pytest
 
+from orders.lifecycle.fields import Malformed, NewerFormat
 from orders.lifecycle.message import (
     Address,
     Line,
     Mail,
-    Malformed,
     Message,
-    NewerFormat,
     fingerprint,
     order_number,
     read,

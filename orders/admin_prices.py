@@ -1,0 +1,137 @@
+"""What the shop's owner sets in the admin beside products: dated prices, tax, shipping, discounts."""
+
+import re
+from typing import Any
+
+from django.contrib import admin
+from django.core.exceptions import ValidationError
+from django.http import HttpRequest
+
+from orchestration.api import format_money
+
+from .amount_fields import AmountsForm
+from .countries import COUNTRIES
+from .currency import shop_currency
+from .lifecycle.sums import percentage
+from .models import DatedPrice, DiscountCode, ShippingPrice, TaxRate
+
+CODE = re.compile("[A-Z0-9-]+")
+
+
+class InCurrency(AmountsForm):
+    """A row whose amounts are in the shop's currency once it is saved."""
+
+    def clean(self) -> dict[str, Any] | None:
+        """Take the amounts as in the currency that the fields name."""
+        self.instance.currency = shop_currency()
+        return super().clean()
+
+
+class DatedPriceForm(InCurrency):
+    """A price from a moment on."""
+
+    amounts = {"price": 1}
+
+
+class DatedPriceInline(admin.TabularInline):  # type: ignore[type-arg] # no generic at run time
+    """The prices of a product from a date on; the one that began last is shown to customers."""
+
+    model = DatedPrice
+    form = DatedPriceForm
+    extra = 0
+
+
+class TaxRateForm(AmountsForm):
+    """A rate as people write it: 19 or 5.5."""
+
+    percentages = {"percent": 0}
+
+
+@admin.register(TaxRate)
+class TaxRateAdmin(admin.ModelAdmin):  # type: ignore[type-arg] # as above
+    """The tax rates by country and class; orders keep the rates that they were placed at."""
+
+    form = TaxRateForm
+    list_display = ["country_name", "tax_class", "rate"]
+    list_filter = ["tax_class"]
+    search_fields = ["country"]
+
+    @admin.display(description="country", ordering="country")
+    def country_name(self, rate: TaxRate) -> str:
+        """Show the country's name."""
+        return str(COUNTRIES.get(rate.country, rate.country))
+
+    @admin.display(description="rate", ordering="percent")
+    def rate(self, rate: TaxRate) -> str:
+        """Show the rate with its unit."""
+        return f"{percentage(rate.percent)} %"
+
+
+class ShippingPriceForm(InCurrency):
+    """What delivery costs."""
+
+    amounts = {"price": 0, "free_from": 0}
+
+
+@admin.register(ShippingPrice)
+class ShippingPriceAdmin(admin.ModelAdmin):  # type: ignore[type-arg] # as above
+    """What delivery costs by country, and from which price of the goods on it is free."""
+
+    form = ShippingPriceForm
+    list_display = ["country_name", "amount", "free"]
+
+    @admin.display(description="country", ordering="country")
+    def country_name(self, price: ShippingPrice) -> str:
+        """Show the country's name."""
+        return str(COUNTRIES.get(price.country, "Other countries"))
+
+    @admin.display(description="price", ordering="price")
+    def amount(self, price: ShippingPrice) -> str:
+        """Show the price with its currency."""
+        return format_money(price.price, price.currency)
+
+    @admin.display(description="free from", ordering="free_from")
+    def free(self, price: ShippingPrice) -> str:
+        """Show from which price of the goods on it is free."""
+        return "never" if price.free_from is None else format_money(price.free_from, price.currency)
+
+
+class DiscountCodeForm(InCurrency):
+    """A code, kept in capitals."""
+
+    amounts = {"amount": 0, "minimum": 0}
+    percentages = {"percent": 0}
+
+    def clean_code(self) -> str:
+        """Return the code as customers' input is compared with it."""
+        code = str(self.cleaned_data["code"]).strip().upper()
+        if not CODE.fullmatch(code):
+            raise ValidationError("Use letters, digits and hyphens only.", code="invalid")
+        return code
+
+
+@admin.register(DiscountCode)
+class DiscountCodeAdmin(admin.ModelAdmin):  # type: ignore[type-arg] # as above
+    """The discount codes; one that was used is deactivated instead of deleted."""
+
+    form = DiscountCodeForm
+    list_display = ["code", "reduction", "starts_at", "ends_at", "used", "most", "active"]
+    list_filter = ["active"]
+    search_fields = ["code"]
+    readonly_fields = ["used"]
+
+    @admin.display(description="takes off")
+    def reduction(self, code: DiscountCode) -> str:
+        """Show the percentage or the amount."""
+        if code.percent:
+            return f"{percentage(code.percent)} %"
+        return format_money(code.amount, code.currency)
+
+    def has_delete_permission(self, request: HttpRequest, code: DiscountCode | None = None) -> bool:
+        """Refuse for a code that orders were placed with: its limits count them."""
+        allowed: bool = super().has_delete_permission(request, code)
+        return allowed and not (code and code.used)
+
+    def get_actions(self, _request: HttpRequest) -> dict[str, Any]:
+        """Offer none: deleting several at once would pass by the rule above."""
+        return {}
