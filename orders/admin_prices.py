@@ -5,6 +5,7 @@ from typing import Any
 
 from django.contrib import admin
 from django.core.exceptions import ValidationError
+from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from orchestration.api import format_money
@@ -34,11 +35,45 @@ class DatedPriceForm(InCurrency):
 
 
 class DatedPriceInline(admin.TabularInline):  # type: ignore[type-arg] # no generic at run time
-    """The prices of a product from a date on; the one that began last is shown to customers."""
+    """The prices of a product from a date on; the one that began last is shown to customers.
+
+    One that is wrong is deleted and added anew: so two people at once cannot mix theirs.
+    """
+
+    model = DatedPrice
+    extra = 0
+    fields = ["starts_at", "amount"]
+    readonly_fields = ["starts_at", "amount"]
+
+    @admin.display(description="price")
+    def amount(self, price: DatedPrice) -> str:
+        """Show the price with its currency."""
+        return format_money(price.price, price.currency)
+
+    def has_add_permission(self, _request: HttpRequest, _product: Any = None) -> bool:
+        """Refuse: that is the other inline's."""
+        return False
+
+    def has_change_permission(self, _request: HttpRequest, _price: Any = None) -> bool:
+        """Refuse: see the class."""
+        return False
+
+
+class NewDatedPriceInline(admin.TabularInline):  # type: ignore[type-arg] # as above
+    """A price to add to a product."""
 
     model = DatedPrice
     form = DatedPriceForm
-    extra = 0
+    extra = 1
+    verbose_name_plural = "new dated prices"
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[DatedPrice]:
+        """Return none: the other inline has those that are there."""
+        return super().get_queryset(request).none()
+
+    def has_change_permission(self, _request: HttpRequest, _price: Any = None) -> bool:
+        """Refuse: see the other inline."""
+        return False
 
 
 class TaxRateForm(AmountsForm):
