@@ -16,6 +16,7 @@ from .money import as_decimal
 from .times import shop_zone
 
 USUAL = 7  # days
+YEARS = range(2000, 2200)  # of what a shop's figures are of, far from the ends of the calendar
 
 
 class RangeForm(forms.Form):
@@ -27,7 +28,10 @@ class RangeForm(forms.Form):
     def clean(self) -> dict[str, Any]:
         """Refuse a range that ends before it begins, or is too long to add up at once."""
         first, last = self.cleaned_data.get("first"), self.cleaned_data.get("last")
-        if first and last and not timedelta(0) <= last - first < timedelta(days=LONGEST):
+        if not (first and last):
+            return self.cleaned_data
+        in_order = timedelta(0) <= last - first < timedelta(days=LONGEST)
+        if not (in_order and {first.year, last.year} <= set(YEARS)):
             raise ValidationError(
                 f"Choose up to {LONGEST} days, the first one before the last.", code="range"
             )

@@ -1,6 +1,7 @@
 """What the shop's owner sets in the admin beside products: dated prices, tax, shipping, discounts."""
 
 import re
+from datetime import datetime
 from typing import Any
 
 from django.contrib import admin
@@ -33,6 +34,13 @@ class DatedPriceForm(InCurrency):
 
     amounts = {"price": 1}
 
+    def clean_starts_at(self) -> datetime:
+        """Refuse a moment that another price begins at; a form of an inline does not by itself."""
+        at: datetime = self.cleaned_data["starts_at"]
+        if DatedPrice.objects.filter(product=self.instance.product_id, starts_at=at).exists():
+            raise ValidationError("Another price begins at this moment. Delete it first.")
+        return at
+
 
 class DatedPriceInline(admin.TabularInline):  # type: ignore[type-arg] # no generic at run time
     """The prices of a product from a date on; the one that began last is shown to customers.
@@ -64,7 +72,7 @@ class NewDatedPriceInline(admin.TabularInline):  # type: ignore[type-arg] # as a
 
     model = DatedPrice
     form = DatedPriceForm
-    extra = 1
+    extra = max_num = 1
     verbose_name_plural = "new dated prices"
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[DatedPrice]:
