@@ -22,7 +22,7 @@ from .charges import from_json
 from .currency import shop_currency
 from .lifecycle import operator_search, snapshots
 from .lifecycle.message import WORKFLOW
-from .lifecycle.payments import kept, movements
+from .lifecycle.payments import balance, movements
 from .lifecycle.sums import sums
 from .models import Order, OrderLine, Product
 from .times import moment as in_words
@@ -170,12 +170,12 @@ class OrderAdmin(ReadOnly, admin.ModelAdmin):  # type: ignore[type-arg] # as abo
             linebreak,
             "{}: {} {} {}",
             (
-                (one.kind, format_money(one.amount, order.currency), one.reference,
-                 in_words(one.at) if one.at else "")
-                for one in moved
+                (step.kind, format_money(step.amount, order.currency), step.reference,
+                 in_words(step.at) if step.at else "")
+                for step in moved
             ),
         )  # fmt: skip
-        return format_html("{}<br>kept: {}", rows, format_money(kept(moved), order.currency))
+        return format_html("{}<br>kept: {}", rows, format_money(balance(moved), order.currency))
 
     @admin.display(description="task")
     def task(self, order: Order) -> str:

@@ -66,11 +66,11 @@ def by_day(first: date, last: date) -> list[Figures]:
 
 def totals(days: Sequence[Figures]) -> list[Figures]:
     """Return the sums of all days, by currency."""
-    found = []
+    sums = []
     for currency in sorted({day.currency for day in days}):
         columns = zip(*(astuple(day)[2:] for day in days if day.currency == currency), strict=True)
-        found.append(Figures(None, currency, *map(sum, columns)))
-    return found
+        sums.append(Figures(None, currency, *map(sum, columns)))
+    return sums
 
 
 def names() -> list[str]:

@@ -5,7 +5,8 @@ from typing import Annotated, Any
 from ninja import Schema
 from pydantic import Field
 
-Amount = Annotated[int, Field(description="In minor units, as yen or cents.", examples=[4250])]
+from .schema_fields import Amount
+
 CODE = "A discount code as the customer typed it. One that cannot be used is refused (409)."
 CHARGES_EXAMPLE: dict[str, Any] = {
     "shipping": 490,

@@ -1,7 +1,6 @@
 """Place, read, list and cancel an application's orders."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from http import HTTPStatus
 from typing import Annotated, Any
@@ -16,15 +15,12 @@ from orchestration import api
 from orders.currency import LARGEST_TOTAL, shop_currency
 from orders.lifecycle import changes, discounts, placement, queries
 from orders.lifecycle.message import Message, fingerprint
-from orders.models import Order, Placement, Product
-from orders.shop.cart import PricedCart, PricedLine
+from orders.models import Order, Placement
 from orders.shop.forms import CheckoutForm
-from orders.shop.quote import Quote
-from orders.shop.tariff import tariff
 
-from . import order_json, schemas
+from . import order_json, pricing, schemas
 from .auth import Token, caller, check_priority
-from .problems import FieldError, Problem, conflict, invalid, not_found, only
+from .problems import Problem, conflict, invalid, not_found, only
 from .scopes import READ_ORDERS, WRITE_ORDERS
 
 router = Router(tags=["Orders"])
@@ -33,14 +29,6 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 CURSOR = "^([0-9]{1,16}-[0-9a-f]{32})?$"  # the last order of a page: its time in µs, and its id
 # plain SQL: the ORM took longer to build these than the database to run them
 PLACEMENT = 'SELECT * FROM orders_placement WHERE "order" = %s AND application = %s'
-PRODUCTS = """
-SELECT p.*, coalesce((
-    SELECT d.price FROM orders_datedprice d
-    WHERE d.product_id = p.sku AND d.currency = p.currency AND d.starts_at <= now()
-    ORDER BY d.starts_at DESC LIMIT 1
-), p.price) AS due
-FROM orders_product p WHERE p.sku = ANY(%s) AND p.active AND p.currency = %s
-"""
 SUBMITTED_WITHIN = 1  # seconds in which an order usually becomes a task
 Key = Annotated[
     str,
@@ -92,7 +80,7 @@ def place(request: HttpRequest, order: schemas.NewOrder, idempotency_key: Key) -
         except placement.TooMuch:
             raise _too_much() from None
         except discounts.NotValid as refusal:
-            raise _no_discount(refusal) from None
+            raise pricing.no_discount(refusal) from None
     elif before.fingerprint != content:
         raise _key_used()
     return Status(202, order_json.placed(request, before))
@@ -193,9 +181,9 @@ def _agree(order: schemas.NewOrder, order_id: UUID) -> tuple[Message, dict[str, 
     }
     form = CheckoutForm(details)
     if not form.is_valid():
-        raise invalid([_field_error(name, errors) for name, errors in form.errors.items()])
-    quote = _quote(order)
-    lines, charges = [_line(line) for line in quote.cart.lines], quote.charges
+        raise invalid([pricing.field_error(name, errors) for name, errors in form.errors.items()])
+    quote = pricing.quote_of(order)
+    lines, charges = [pricing.line_json(line) for line in quote.cart.lines], quote.charges
     if order.expected_total not in {None, quote.total}:
         raise conflict(
             "price_changed",
@@ -222,50 +210,6 @@ def _agree(order: schemas.NewOrder, order_id: UUID) -> tuple[Message, dict[str, 
     )
     offer = {"total": quote.total, "currency": currency, "lines": lines}
     return message, {**offer, **order_json.charged(charges)}
-
-
-def _quote(order: schemas.NewOrder) -> Quote:
-    """Price an order with shipping, tax and discount; raise `Problem` for a code that is not valid."""
-    quote = Quote(_price(order), tariff(order.address.country))
-    if not order.discount_code:
-        return quote
-    try:
-        discount = discounts.find(order.discount_code, quote.cart.subtotal, order.email)
-    except discounts.NotValid as refusal:
-        raise _no_discount(refusal) from None
-    return replace(quote, discount=discount)
-
-
-def _price(order: schemas.NewOrder) -> PricedCart:
-    """Price the lines; raise `Problem` for a product that is not sold, or on two lines."""
-    names = [line.sku for line in order.lines]
-    if twice := [number for number, name in enumerate(names) if name in names[:number]]:
-        raise invalid(
-            [_field_error(f"lines.{n}.sku", ["A product may be on one line only."]) for n in twice]
-        )
-    products = {
-        product.sku: product for product in Product.objects.raw(PRODUCTS, [names, shop_currency()])
-    }
-    if gone := [number for number, name in enumerate(names) if name not in products]:
-        errors = [_field_error(f"lines.{n}.sku", [f"Unknown product {names[n]!r}."]) for n in gone]
-        raise conflict("not_sold", errors[0].message, errors=[vars(error) for error in errors])
-    return PricedCart(tuple(PricedLine(products[line.sku], line.quantity) for line in order.lines))
-
-
-def _field_error(name: str, errors: Any) -> FieldError:
-    inside = "address." if name in schemas.Address.model_fields else ""
-    return FieldError(field=f"{inside}{name}", message=" ".join(map(str, errors)))
-
-
-def _line(line: PricedLine) -> dict[str, Any]:
-    product = line.product
-    return {"sku": product.sku, "name": product.name, "quantity": line.quantity,
-            "unit_price": product.due, "price": line.price}  # fmt: skip
-
-
-def _no_discount(refusal: discounts.NotValid) -> Problem:
-    error = _field_error("discount_code", [refusal])
-    return conflict("no_discount", str(refusal), errors=[vars(error)])
 
 
 def _key_used() -> Problem:

@@ -15,10 +15,9 @@ from orders.lifecycle.fields import MAX_LENGTH
 from orders.lifecycle.message import LANGUAGES
 from orders.lifecycle.plain_text import VISIBLE
 
-from . import schemas
 from .auth import Token
-from .charge_schemas import Amount
 from .problems import only
+from .schema_fields import Amount, Currency
 from .scopes import ANY
 
 router = Router(tags=["Products"])
@@ -41,7 +40,7 @@ class Product(Schema):
     sku: Annotated[str, Field(description="What an order's line names it by.")]
     names: Annotated[dict[str, str], Field(description="The name by language.")]
     unit_price: Amount
-    currency: schemas.Currency
+    currency: Currency
     availability: Annotated[
         Literal["plenty", "few", "none"],
         Field(

@@ -5,31 +5,19 @@ from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from ninja import Schema
-from pydantic import BeforeValidator, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
 from orders.cards import Card
 from orders.countries import COUNTRIES
 from orders.currency import shop_currency
 from orders.lifecycle.fields import MAX_LENGTH
 from orders.lifecycle.message import LANGUAGES, MAX_LINES, MAX_QUANTITY
-from orders.lifecycle.plain_text import OPTIONAL, TRIMMED, VISIBLE
+from orders.lifecycle.plain_text import VISIBLE
 from orders.money import largest_price
-from orders.normal import composed
 
-from .charge_schemas import CHARGES_EXAMPLE, CODE, Amount, Charged
+from .charge_schemas import CHARGES_EXAMPLE, CODE, Charged
+from .schema_fields import COMPOSED, NUMBER, Amount, Currency, choice, optional_text, text
 
-
-def _number(value: object) -> object:
-    """Reject true and "2" as numbers."""
-    if isinstance(value, bool | str):
-        raise ValueError("This must be a number.")  # noqa: TRY004 - pydantic asks for this one
-    return value
-
-
-# not pydantic's "strict": JSON has one kind of number, so 2.0 is an integer
-NUMBER = BeforeValidator(_number)
-Currency = Annotated[str, Field(description="ISO 4217.", examples=[shop_currency()])]
-COMPOSED = BeforeValidator(composed)
 POSTCODE = "As the country writes it. Required, except in Ireland."
 REGION = "County or province, by name or code; in Italy and Spain the postcode may stand for it."
 FAIRNESS_KEY = "Orders with different keys take turns; a burst with one key does not delay others."
@@ -51,30 +39,6 @@ PLACED_EXAMPLE: dict[str, Any] = {
     "url": f"https://shop.example/api/orders/{ORDER}",
     "page": f"https://shop.example/orders/{ORDER}/?t=0bBmDk…",
 }
-
-
-def text(name: str, example: str) -> Any:
-    """Return the type of a text field: printable, of limited length, without outer spaces."""
-    field = Field(min_length=1, max_length=MAX_LENGTH[name], pattern=TRIMMED, examples=[example])
-    return Annotated[str, field, COMPOSED]
-
-
-def optional_text(name: str, example: str, what: str) -> Any:
-    """Return the type of a text field that may be empty."""
-    field = Field(
-        max_length=MAX_LENGTH[name], pattern=OPTIONAL, examples=[example], description=what
-    )
-    return Annotated[str, field, COMPOSED]
-
-
-def choice(values: list[str], what: str, *examples: str) -> Any:
-    """Return what limits a text field to these values."""
-    return Field(
-        description=what,
-        json_schema_extra={"enum": list(values)},
-        pattern=f"^({'|'.join(values)})$",
-        examples=list(examples) or None,
-    )
 
 
 class Strict(Schema):

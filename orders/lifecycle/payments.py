@@ -39,7 +39,7 @@ def movements(progress: Progress | None) -> Sequence[Movement]:
         for step in steps
         if step.direction is Direction.DO
     }
-    found = [
+    moved = [
         Movement(
             kind=KINDS[step.name, step.direction],
             amount=amounts.get(step.name, 0),
@@ -48,9 +48,9 @@ def movements(progress: Progress | None) -> Sequence[Movement]:
         )
         for step in steps
     ]
-    return sorted(found, key=lambda movement: (movement.at is None, movement.at))
+    return sorted(moved, key=lambda movement: (movement.at is None, movement.at))
 
 
-def kept(moved: Sequence[Movement]) -> int:
+def balance(moved: Sequence[Movement]) -> int:
     """Return what came in and was not paid back."""
     return sum(SIGNS.get(movement.kind, 0) * movement.amount for movement in moved)

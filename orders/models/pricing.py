@@ -3,6 +3,8 @@
 Amounts are in minor units of the shop's currency, percentages in hundredths.
 """
 
+from operator import itemgetter
+
 from django.db import models
 from django.db.models import F, Q
 from django.db.models.functions import Now
@@ -21,7 +23,7 @@ class TaxClass(models.TextChoices):
 
 def country_choices() -> list[tuple[str, str]]:
     """Return the countries with delivery, by name, for the admin."""
-    return sorted(((code, str(name)) for code, name in COUNTRIES.items()), key=lambda one: one[1])
+    return sorted(((code, str(name)) for code, name in COUNTRIES.items()), key=itemgetter(1))
 
 
 class TaxRate(models.Model):

@@ -1,4 +1,4 @@
-"""What an order costs beyond its lines: sums are exact, whatever the rates and the currency."""
+"""What an order costs beyond its lines: sums are exact, with any rates and in any currency."""
 
 from dataclasses import dataclass
 

@@ -15,7 +15,7 @@ pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("shelf")]
 
 
 def price(amount, hours, sku="sku-0", **values):
-    """Give a product a price that began, or begins, so many hours from now."""
+    """Give a product a price that began, or begins, this number of hours from now."""
     at = timezone.now() + timedelta(hours=hours)
     return DatedPrice.objects.create(product_id=sku, starts_at=at, price=amount, **values)
 
@@ -88,7 +88,7 @@ def test_owner_adds_and_deletes_a_price_at_the_product():
 
     def form():
         forms = page(owner.get(address)).all('form[method="post"]')
-        return fields_of(next(one for one in forms if one.attributes.get("id") != "logout-form"))
+        return fields_of(next(form for form in forms if form.attributes.get("id") != "logout-form"))
 
     new = {"dated_prices-2-0-starts_at_0": "2020-01-01", "dated_prices-2-0-starts_at_1": "00:00:00"}
     assert owner.post(address, {**form(), **new, "dated_prices-2-0-price": "0"}).status_code == 200

@@ -159,9 +159,9 @@ def test_code_that_others_used_up_meanwhile_orders_nothing(client, monkeypatch):
     seen = discounts.find
 
     def faster(*known):
-        found = seen(*known)
+        discount = seen(*known)
         use(message().order, "SPRING", 2000, "bea@example.org")
-        return found
+        return discount
 
     monkeypatch.setattr(discounts, "find", faster)
     answer = send(client, token, discount_code="SPRING")
@@ -204,21 +204,21 @@ def place_both():
     first, second = with_code(), with_code(email="bea@example.org")
     begun, waits = threading.Event(), threading.Event()
 
-    def one():
+    def hold():
         with transaction.atomic():
             placement.place(first, "a" * 64)
             begun.set()
             waits.wait(10)
         return "placed"
 
-    def two():
+    def follow():
         begun.wait(10)
         try:
             return place_waiting(second, waits)
         except NotValid:
             return "refused"
 
-    return at_once({"one": one, "two": two})
+    return at_once({"first": hold, "second": follow})
 
 
 def place_waiting(sent, waits):
@@ -254,7 +254,7 @@ def watch(session, waits):
 @pytest.mark.django_db(transaction=True)
 def test_two_at_once_cannot_both_take_the_last_use():
     code(most=1)
-    assert place_both() == {"one": "placed", "two": "refused"}
+    assert place_both() == {"first": "placed", "second": "refused"}
     assert DiscountCode.objects.get().used == DiscountUse.objects.count() == 1
     assert Placement.objects.count() == 1
 
@@ -264,7 +264,7 @@ def test_without_the_lock_both_take_the_last_use(monkeypatch):
     """What the test above shows is the lock's doing."""
     monkeypatch.setattr(discounts, "locked", lambda rows: rows)
     code(most=1)
-    assert place_both() == {"one": "placed", "two": "placed"}
+    assert place_both() == {"first": "placed", "second": "placed"}
     assert DiscountCode.objects.get().used == 2
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from orders.figures import by_day, totals
 from orders.lifecycle import snapshots
-from orders.lifecycle.payments import kept, movements
+from orders.lifecycle.payments import balance, movements
 from orders.models import DiscountCode, Order, ShippingPrice
 from tests.support.operators import browser, person
 from tests.support.page import page
@@ -39,8 +39,8 @@ def owner():
 
 
 def moved(order):
-    found = movements(snapshots.of(Order.objects.get(id=order)))
-    return [(one.kind, one.amount) for one in found], kept(found)
+    moves = movements(snapshots.of(Order.objects.get(id=order)))
+    return [(move.kind, move.amount) for move in moves], balance(moves)
 
 
 def test_money_of_an_order_that_is_paid(client):

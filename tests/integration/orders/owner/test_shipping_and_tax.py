@@ -238,8 +238,8 @@ def test_order_of_the_former_release_is_shown(client):
 
 def test_two_visitors_of_two_countries(prices):
     """What one visitor chose shows nothing to another."""
-    one, other = Client(), Client()
-    for client in (one, other):
+    chooser, other = Client(), Client()
+    for client in (chooser, other):
         fill_cart(client, sku_0=2)
-    one.post("/checkout/sums/", {"country": "CH"}, headers={"HX-Request": "true"})
+    chooser.post("/checkout/sums/", {"country": "CH"}, headers={"HX-Request": "true"})
     assert shown(other.get("/checkout/").text)["total"] == "€24.90"
