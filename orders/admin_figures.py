@@ -5,7 +5,6 @@ from datetime import date, timedelta
 from typing import Any
 
 from django import forms
-from django.contrib.admin.widgets import AdminDateWidget
 from django.core.exceptions import ValidationError
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
@@ -22,8 +21,8 @@ YEARS = range(2000, 2200)  # of what a shop's figures are of, far from the ends 
 class RangeForm(forms.Form):
     """The first and the last day."""
 
-    first = forms.DateField(label="From", widget=AdminDateWidget)
-    last = forms.DateField(label="Until", widget=AdminDateWidget)
+    first = forms.DateField(label="From", widget=forms.DateInput({"type": "date"}))
+    last = forms.DateField(label="Until", widget=forms.DateInput({"type": "date"}))
 
     def clean(self) -> dict[str, Any]:
         """Refuse a range that ends before it begins, or is too long to add up at once."""

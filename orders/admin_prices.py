@@ -7,6 +7,7 @@ from typing import Any
 from django.contrib import admin
 from django.core.exceptions import ValidationError
 from django.db.models import QuerySet
+from django.forms import Field
 from django.http import HttpRequest
 
 from orchestration.api import format_money
@@ -73,7 +74,17 @@ class NewDatedPriceInline(admin.TabularInline):  # type: ignore[type-arg] # as a
     model = DatedPrice
     form = DatedPriceForm
     extra = max_num = 1
+    verbose_name = "new dated price"
     verbose_name_plural = "new dated prices"
+
+    def formfield_for_dbfield(
+        self, db_field: Any, request: HttpRequest, **kwargs: Any
+    ) -> Field | None:
+        """Name the currency above the column of prices."""
+        field = super().formfield_for_dbfield(db_field, request, **kwargs)
+        if field and db_field.name == "price":
+            field.label = f"Price in {shop_currency()}"
+        return field
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[DatedPrice]:
         """Return none: the other inline has those that are there."""

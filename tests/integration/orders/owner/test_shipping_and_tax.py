@@ -126,6 +126,14 @@ def test_price_of_shipping_that_changes_meanwhile_is_asked_about(client, prices)
     assert not Placement.objects.exists()
 
 
+@pytest.mark.parametrize(("changed", "fields"), [("country", 1), ("discount_code", 0)])
+def test_fields_of_the_address_come_with_another_country_only(client, changed, fields):
+    fill_cart(client, sku_0=2)
+    headers = {"HX-Request": "true", "HX-Trigger-Name": changed}
+    part = client.post("/checkout/sums/", {"country": "CH"}, headers=headers)
+    assert len(elements(part.text).all("#address")) == fields
+
+
 def test_choosing_a_country_shows_its_sums_with_a_token_for_them(client, prices):
     fill_cart(client, sku_0=2)
     open_checkout(client)
