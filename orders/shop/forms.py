@@ -232,14 +232,18 @@ class CheckoutForm(AddressForm):
                 "spellcheck": "false",
                 "hx-post": reverse_lazy("shop:checkout_sums"),
                 "hx-swap": "none",
+                "hx-disabled-elt": "#place",
             }
         ),
     )
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        # shipping and tax follow the country, as the fields of the address do
-        self.fields["country"].widget.attrs["hx-post"] = reverse_lazy("shop:checkout_sums")
+        # shipping and tax follow the country, as the fields of the address do; the order waits for them
+        self.fields["country"].widget.attrs |= {
+            "hx-post": reverse_lazy("shop:checkout_sums"),
+            "hx-disabled-elt": "#place",
+        }
 
     @property
     def details(self) -> dict[str, str]:

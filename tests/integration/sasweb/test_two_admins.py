@@ -53,7 +53,8 @@ EDITS = {
         ("tax_class", "reduced"), "17.00",
     ),
     "orders.shippingprice": lambda: Edit(
-        ShippingPrice.objects.create(country="DE", price=490), ("price", "5.90"), ("free_from", "60.00"), "6.90"
+        ShippingPrice.objects.create(country="DE", price=490),
+        ("price", "5.90"), ("free_from", "60.00"), "6.90",
     ),
     "orders.discountcode": lambda: Edit(
         DiscountCode.objects.create(code="SPRING", percent=1000), ("percent", "12.00"), ("most", "5"), "15.00"
