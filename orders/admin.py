@@ -15,6 +15,7 @@ from django.utils.safestring import mark_safe
 
 from orchestration.api import CappedPaginator, format_money
 
+from .admin_export import as_csv
 from .admin_figures import figures
 from .admin_prices import DatedPriceInline, NewDatedPriceInline
 from .amount_fields import AmountsForm
@@ -124,6 +125,7 @@ class LineInline(ReadOnly, admin.StackedInline):  # type: ignore[type-arg] # as 
 class OrderAdmin(ReadOnly, admin.ModelAdmin):  # type: ignore[type-arg] # as above
     """Orders with the status last reported by the engine."""
 
+    actions = [as_csv]
     list_display = ["number", "created_at", "name", "email", "amount", "status"]
     list_filter = ["status", "created_at"]
     search_fields = ["number", "email", "id"]

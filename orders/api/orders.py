@@ -64,24 +64,8 @@ def place(request: HttpRequest, order: schemas.NewOrder, idempotency_key: Key) -
     before = _placement(order_id, who.name)
     if before is None:
         check_priority(order.priority, who)
-        message, offer = _agree(order, order_id)
-        try:
-            before = placement.place(
-                message,
-                content,
-                application=who.name,
-                offer=offer,
-                # prefixed, so that an application cannot join another's turns
-                fairness_key=order.fairness_key and f"{who.name}/{order.fairness_key}",
-                priority=order.priority,
-            )
-        except placement.OtherContent:
-            raise _key_used() from None
-        except placement.TooMuch:
-            raise _too_much() from None
-        except discounts.NotValid as refusal:
-            raise pricing.no_discount(refusal) from None
-    elif before.fingerprint != content:
+        before = _place(order, order_id, content, who.name)
+    if before.fingerprint != content:
         raise _key_used()
     return Status(202, order_json.placed(request, before))
 
@@ -160,6 +144,30 @@ def cancel(
     if refusal not in {None, api.Refusal.NOT_UNDOABLE}:
         raise conflict("cannot_be_cancelled", f"The order cannot be cancelled: {refusal.value}.")
     return Status(202, order_json.full(request, row))
+
+
+def _place(order: schemas.NewOrder, order_id: UUID, content: str, application: str) -> Placement:
+    """Place a new order; return the placement of a parallel request with its key, if there is one."""
+    try:
+        message, offer = _agree(order, order_id)
+        return placement.place(
+            message,
+            content,
+            application=application,
+            offer=offer,
+            # prefixed, so that an application cannot join another's turns
+            fairness_key=order.fairness_key and f"{application}/{order.fairness_key}",
+            priority=order.priority,
+        )
+    except placement.OtherContent:
+        raise _key_used() from None
+    except placement.TooMuch:
+        raise _too_much() from None
+    except discounts.NotValid as refusal:
+        # the parallel request may have taken the last use of its code
+        if placed := _placement(order_id, application):
+            return placed
+        raise pricing.no_discount(refusal) from None
 
 
 def _content(order: schemas.NewOrder) -> dict[str, Any]:

@@ -25,14 +25,11 @@ FROM orders_product p WHERE p.sku = ANY(%s) AND p.active AND p.currency = %s
 
 
 def quote_of(order: schemas.NewOrder) -> Quote:
-    """Price an order with shipping, tax and discount; raise `Problem` for a code that is not valid."""
+    """Price an order with shipping, tax and discount; raise `discounts.NotValid` for its code."""
     quote = Quote(_price(order), tariff(order.address.country))
     if not order.discount_code:
         return quote
-    try:
-        discount = discounts.find(order.discount_code, quote.cart.subtotal, order.email)
-    except discounts.NotValid as refusal:
-        raise no_discount(refusal) from None
+    discount = discounts.find(order.discount_code, quote.cart.subtotal, order.email)
     return replace(quote, discount=discount)
 
 

@@ -96,10 +96,11 @@ def _place(request: HttpRequest, cart: Cart) -> HttpResponse:
     except BadToken as bad:
         return _show(request, cart, _quote(request, cart, form, form.data)[0], form, str(bad))
     content = token.agreed(form.details) if form.is_valid() else ""
+    # look at the code before the placement: a parallel request that takes its last use has placed it
+    quote, wrong = _quote(request, cart, form, form.data)
     before = placement.placed(token.order)
     if before is not None:
         return _again(request, token.order, same=before == content)
-    quote, wrong = _quote(request, cart, form, form.data)
     if wrong:
         form.add_error("discount_code", wrong)
     problem = _problem(cart, quote, token)

@@ -2,6 +2,7 @@
 
 import pytest
 
+from orders.lifecycle import discounts
 from orders.models import DatedPrice, DiscountCode, Order, Placement, ShippingPrice
 from tests.support.applications import Caller, application, new_order
 from tests.support.shop import carry_out, finish_all, products
@@ -50,6 +51,21 @@ def test_order_takes_a_code(till):
     refused = till.place("key-2", order)
     assert (refused.status_code, refused.json()["code"]) == (409, "no_discount")
     assert refused.json()["errors"][0]["field"] == "discount_code"
+    assert Placement.objects.count() == 1
+
+
+def test_code_that_a_request_with_the_same_key_used_up_is_that_order(till, monkeypatch):
+    DiscountCode.objects.create(code="SPRING", percent=1000, most=1)
+    order = new_order(discount_code="SPRING")
+    seen, answers = discounts.find, []
+
+    def slower(*known):
+        monkeypatch.setattr(discounts, "find", seen)
+        answers.append(till.place(order=order).json())
+        return seen(*known)
+
+    monkeypatch.setattr(discounts, "find", slower)
+    assert till.place(order=order).json() == answers[0]
     assert Placement.objects.count() == 1
 
 

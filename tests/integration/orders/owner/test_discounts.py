@@ -171,6 +171,24 @@ def test_code_that_others_used_up_meanwhile_orders_nothing(client, monkeypatch):
     assert client.get("/checkout/").status_code == 200  # the cart is as it was
 
 
+def test_code_that_a_second_click_used_up_leads_to_the_order(client, monkeypatch):
+    """Between two looks of a request, the same page sent once more takes the last use."""
+    code(most=1)
+    fill_cart(client, sku_0=2)
+    token = token_of(send(client, open_checkout(client), discount_code="SPRING"))
+    seen = discounts.find
+
+    def slower(*known):
+        monkeypatch.setattr(discounts, "find", seen)
+        assert send(client, token, discount_code="SPRING").status_code == 303
+        return seen(*known)
+
+    monkeypatch.setattr(discounts, "find", slower)
+    answer = send(client, token, discount_code="SPRING")
+    assert answer.status_code == 303
+    assert order_in(answer) == Placement.objects.get().order
+
+
 def test_undone_order_gives_its_use_back(client):
     code(most=1)
     fill_cart(client, sku_0=2)

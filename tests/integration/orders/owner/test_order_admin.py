@@ -170,3 +170,31 @@ def test_figures_are_for_those_who_may_see_orders():
     assert browser(person("ann", is_staff=True)).get(FIGURES).status_code == 403
     assert browser(person("eve", "view_order", is_staff=True)).get(FIGURES).status_code == 200
     assert browser().get(FIGURES).status_code == 302
+
+
+def export(client, orders):
+    selected = {"action": "as_csv", "_selected_action": [str(order) for order in orders]}
+    answer = client.post("/admin/orders/order/", selected)
+    return list(csv.DictReader(StringIO(answer.getvalue().decode())))
+
+
+def test_orders_are_exported_with_net_tax_and_gross(client, owner):
+    ShippingPrice.objects.create(price=490)
+    fill_cart(client, sku_0=2)
+    order = order_in(send(client, open_checkout(client), **BERLIN))
+    carry_out()
+    Order.objects.filter(id=order).update(created_at=datetime(2026, 3, 1, 23, 30, tzinfo=UTC))
+    assert export(owner, [order]) == [
+        {"number": Order.objects.get().number, "placed_at": "2026-03-02T00:30:00+01:00", "country": "DE",
+         "status": "received", "currency": "EUR", "goods": "20.00", "shipping": "4.90", "discount": "0.00",
+         "gross": "24.90", "net": "20.92", "tax": "3.98"}
+    ]  # fmt: skip
+
+
+def test_export_of_orders_is_for_those_who_may_see_them(client):
+    order = placed(client)
+    viewer = browser(person("eve", "view_order", is_staff=True))
+    assert len(export(viewer, [order])) == 1
+    other = browser(person("ann", "view_product", is_staff=True))
+    selected = {"action": "as_csv", "_selected_action": [str(order)]}
+    assert other.post("/admin/orders/order/", selected).status_code == 403
