@@ -139,8 +139,9 @@ async def _check_out(address: str, number: int) -> str:
 
         shop, _ = await send("/")
         await send("/cart/add/", sku=value_of(shop, "sku"), quantity="1")
-        page, _ = await send("/checkout/")
-        _, order = await send("/checkout/", token=value_of(page, "token"), **DETAILS)
+        await send("/checkout/")
+        sums, _ = await send("/checkout/sums/", **DETAILS)
+        _, order = await send("/checkout/", token=value_of(sums, "token"), **DETAILS)
         return order
 
 

@@ -35,9 +35,9 @@ def _place(product: Any, card: str, *, again: bool) -> str:
         address=Address(name="Ada", street="1 Lane", postcode="1", city="Bath", country="GB"),
         payment_method=card,
         currency=product.currency,
-        total=2 * product.price,
-        lines=[Line(sku=product.sku, name=product.name, unit_price=product.price, quantity=2)],
-        confirmation=confirmation(order, "Ada", 2 * product.price, product.currency),
+        total=2 * product.due,
+        lines=[Line(sku=product.sku, name=product.name, unit_price=product.due, quantity=2)],
+        confirmation=confirmation(order, "Ada", 2 * product.due, product.currency),
     )
     _send(partial(place, message, fingerprint(message.as_json())), again=again)
     sys.stdout.write(f"{order}\n")  # one write, since threads share the output

@@ -52,7 +52,9 @@ class Shopper:
         """Put something into the cart and open the checkout; return the token in its page."""
         page = self._get("/")
         self._post("/cart/add/", {"sku": value_of(page, "sku"), "quantity": "2"}, "/")
-        return value_of(self._get("/checkout/"), "token")
+        self._get("/checkout/")
+        # shipping depends on the country: the token is for the total that the customer sees then
+        return value_of(self._send("/checkout/sums/", DETAILS, "/checkout/")[1], "token")
 
     def send(self, token: str) -> str:
         """Send the checkout's page until it is accepted; return the order's id."""
@@ -69,6 +71,10 @@ class Shopper:
         return self._send_until_answered(urllib.request.Request(self.base + path))[1]  # noqa: S310 - our own shop
 
     def _post(self, path: str, fields: dict[str, str], referer: str) -> str:
+        """Send a form; return where it leads."""
+        return self._send(path, fields, referer)[0]
+
+    def _send(self, path: str, fields: dict[str, str], referer: str) -> tuple[str, str]:
         cookies = {cookie.name: cookie.value for cookie in self._cookies}
         fields = {**fields, "csrfmiddlewaretoken": cookies.get("csrftoken") or ""}
         request = urllib.request.Request(  # noqa: S310 - our own shop
@@ -76,7 +82,7 @@ class Shopper:
             data=urllib.parse.urlencode(fields).encode(),
             headers={"Referer": self.base + referer},
         )
-        return self._send_until_answered(request)[0]
+        return self._send_until_answered(request)
 
     def _send_until_answered(self, request: urllib.request.Request) -> tuple[str, str]:
         """Send until an answer arrives; return its address and its text."""

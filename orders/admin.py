@@ -5,18 +5,30 @@ from typing import Any
 
 from django.contrib import admin
 from django.contrib.staticfiles import finders
-from django.core.exceptions import ValidationError
+from django.core.exceptions import PermissionDenied, ValidationError
 from django.db.models import QuerySet
 from django.forms import Field
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
+from django.urls import URLPattern, path, reverse
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import mark_safe
 
 from orchestration.api import CappedPaginator, format_money
 
+from .admin_export import as_csv
+from .admin_figures import figures
+from .admin_prices import DatedPriceInline, NewDatedPriceInline
 from .amount_fields import AmountsForm
+from .charges import from_json
 from .currency import shop_currency
-from .lifecycle import operator_search
+from .lifecycle import operator_search, snapshots
+from .lifecycle.message import WORKFLOW
+from .lifecycle.payments import balance, movements
+from .lifecycle.sums import sums
 from .models import Order, OrderLine, Product
+from .times import moment as in_words
 
+linebreak = mark_safe("<br>")
 PICTURE = re.compile("[A-Za-z0-9_-]+")
 
 
@@ -66,10 +78,14 @@ class ProductAdmin(admin.ModelAdmin):  # type: ignore[type-arg] # no generic at 
     search_fields = ["name", "sku"]
     prepopulated_fields = {"slug": ["name"]}
 
-    @admin.display(description="price", ordering="price")
+    @admin.display(description="price now", ordering="due")
     def amount(self, product: Product) -> str:
-        """Show the price with its currency."""
-        return format_money(product.price, product.currency)
+        """Show the price that is due, with its currency."""
+        return format_money(product.due, product.currency)
+
+    def get_inlines(self, _request: HttpRequest, product: Product | None = None) -> Any:
+        """Offer dated prices for a product that exists."""
+        return [DatedPriceInline, NewDatedPriceInline] if product else []
 
     def get_readonly_fields(
         self, _request: HttpRequest, product: Product | None = None
@@ -109,11 +125,12 @@ class LineInline(ReadOnly, admin.StackedInline):  # type: ignore[type-arg] # as 
 class OrderAdmin(ReadOnly, admin.ModelAdmin):  # type: ignore[type-arg] # as above
     """Orders with the status last reported by the engine."""
 
+    actions = [as_csv]
     list_display = ["number", "created_at", "name", "email", "amount", "status"]
     list_filter = ["status", "created_at"]
     search_fields = ["number", "email", "id"]
     exclude = ["snapshot", "asked", "total"]  # the task's page shows the first two
-    readonly_fields = ["amount"]
+    readonly_fields = ["amount", "price", "money", "task"]
     inlines = [LineInline]
     # counting millions of orders is slow
     paginator = CappedPaginator
@@ -127,6 +144,46 @@ class OrderAdmin(ReadOnly, admin.ModelAdmin):  # type: ignore[type-arg] # as abo
         if by_name := operator_search.named(search_term):
             orders |= queryset.filter(pk__in=by_name)
         return orders, repeats
+
+    def get_urls(self) -> list[URLPattern]:
+        """Return the addresses, with the one of the day's figures before those of orders."""
+        view = self.admin_site.admin_view(self.figures)
+        return [path("figures/", view, name="orders_order_figures"), *super().get_urls()]
+
+    def figures(self, request: HttpRequest) -> HttpResponse:
+        """Show the day's figures to those who may see orders."""
+        if not self.has_view_permission(request):
+            raise PermissionDenied
+        return figures(request, {**self.admin_site.each_context(request), "opts": self.opts})
+
+    @admin.display(description="how the total comes about")
+    def price(self, order: Order) -> str:
+        """Show subtotal, shipping, discount, total and tax."""
+        lines = sums(order.total, order.currency, from_json(order.charges))
+        return format_html_join(linebreak, "{}: {}", ((line.label, line.amount) for line in lines))
+
+    @admin.display(description="money in and out")
+    def money(self, order: Order) -> str:
+        """Show what was authorized, captured, refunded and released, by the last message."""
+        moved = movements(snapshots.of(order))
+        if not moved:
+            return "Nothing was authorized or charged."
+        rows = format_html_join(
+            linebreak,
+            "{}: {} {} {}",
+            (
+                (step.kind, format_money(step.amount, order.currency), step.reference,
+                 in_words(step.at) if step.at else "")
+                for step in moved
+            ),
+        )  # fmt: skip
+        return format_html("{}<br>kept: {}", rows, format_money(balance(moved), order.currency))
+
+    @admin.display(description="task")
+    def task(self, order: Order) -> str:
+        """Link to the order's task in the operators' pages."""
+        address = reverse("ops:started", args=[WORKFLOW, order.pk])
+        return format_html('<a href="{}">{}</a>', address, f"{WORKFLOW} {order.number}")
 
     @admin.display(description="total", ordering="total")
     def amount(self, order: Order) -> str:

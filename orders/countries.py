@@ -21,6 +21,7 @@ COUNTRIES = {
     "PT": _("Portugal"),
     "SE": _("Sweden"),
 }
+FIRST = "DE"  # where most parcels go: what is offered until a customer chooses
 
 
 def choices() -> list[tuple[str, str]]:

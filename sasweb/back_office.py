@@ -21,7 +21,13 @@ GROUPS = {
         "orchestration.FairnessWeight",
         "orchestration.RetentionPolicy",
     ),
-    "Catalogue and orders": ("orders.Product", "orders.Order"),
+    "Catalogue and orders": (
+        "orders.Product",
+        "orders.ShippingPrice",
+        "orders.TaxRate",
+        "orders.DiscountCode",
+        "orders.Order",
+    ),
     "Users and roles": ("auth.User", "auth.Group", "orchestration.AccountTie"),
     "Applications, webhooks and notices": (
         "orchestration.Application",

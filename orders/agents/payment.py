@@ -78,9 +78,9 @@ class Payment(PartnerAgent):
         guarded=("order", "amount", "currency", "payment_method"),
     )
     async def authorize(self, call: Call) -> dict[str, Any]:
-        """Authorize {order, amount, currency, payment_method, page?}; returns {id, status, risk?, review?, taken?}.
+        """Authorize {order, amount, currency, payment_method, page?}.
 
-        Raises `Later` where the bank asks the customer, whom it sends back to `page`, and for a bank
+        Returns {id, status, risk?, review?, taken?}. Raises `Later` where the bank asks the customer, whom it sends back to `page`, and for a bank
         transfer, which arrives in days.
         """
         payload = call.payload

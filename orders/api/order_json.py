@@ -6,6 +6,7 @@ from django.http import HttpRequest
 from django.urls import reverse
 
 from orchestration import api
+from orders.charges import Charges, from_json
 from orders.lifecycle import access as links
 from orders.lifecycle import snapshots
 from orders.lifecycle.numbers import order_number
@@ -34,6 +35,18 @@ def _known(request: HttpRequest, row: Placement) -> dict[str, Any]:
         "placed_at": row.created_at,
         **(row.offer or {}),
         "url": request.build_absolute_uri(reverse("api:order", args=[row.order])),
+    }
+
+
+def charged(charges: Charges) -> dict[str, Any]:
+    """Return what an order costs beyond its lines."""
+    return {
+        "shipping": charges.shipping,
+        "discount": charges.discount,
+        "discount_code": charges.code,
+        "taxes": [
+            {"percent": tax.rate / 100, "net": tax.net, "tax": tax.tax} for tax in charges.taxes
+        ],
     }
 
 
@@ -98,6 +111,7 @@ def _as_it_is(order: Order) -> dict[str, Any]:
     lines = sorted(order.lines.all(), key=lambda line: line.id)
     return {
         "total": order.total,
+        **charged(from_json(order.charges)),
         "lines": [
             {"sku": line.sku, "name": line.name, "quantity": line.quantity,
              "unit_price": line.unit_price, "price": line.price}

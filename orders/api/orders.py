@@ -13,15 +13,14 @@ from ninja import Body, Header, Query, Router, Status
 
 from orchestration import api
 from orders.currency import LARGEST_TOTAL, shop_currency
-from orders.lifecycle import changes, placement, queries
+from orders.lifecycle import changes, discounts, placement, queries
 from orders.lifecycle.message import Message, fingerprint
-from orders.models import Order, Placement, Product
-from orders.shop.cart import PricedCart, PricedLine
+from orders.models import Order, Placement
 from orders.shop.forms import CheckoutForm
 
-from . import order_json, schemas
+from . import order_json, pricing, schemas
 from .auth import Token, caller, check_priority
-from .problems import FieldError, Problem, conflict, invalid, not_found, only
+from .problems import Problem, conflict, invalid, not_found, only
 from .scopes import READ_ORDERS, WRITE_ORDERS
 
 router = Router(tags=["Orders"])
@@ -30,7 +29,6 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 CURSOR = "^([0-9]{1,16}-[0-9a-f]{32})?$"  # the last order of a page: its time in µs, and its id
 # plain SQL: the ORM took longer to build these than the database to run them
 PLACEMENT = 'SELECT * FROM orders_placement WHERE "order" = %s AND application = %s'
-PRODUCTS = "SELECT * FROM orders_product WHERE sku = ANY(%s) AND active AND currency = %s"
 SUBMITTED_WITHIN = 1  # seconds in which an order usually becomes a task
 Key = Annotated[
     str,
@@ -66,22 +64,8 @@ def place(request: HttpRequest, order: schemas.NewOrder, idempotency_key: Key) -
     before = _placement(order_id, who.name)
     if before is None:
         check_priority(order.priority, who)
-        message, offer = _agree(order, order_id)
-        try:
-            before = placement.place(
-                message,
-                content,
-                application=who.name,
-                offer=offer,
-                # prefixed, so that an application cannot join another's turns
-                fairness_key=order.fairness_key and f"{who.name}/{order.fairness_key}",
-                priority=order.priority,
-            )
-        except placement.OtherContent:
-            raise _key_used() from None
-        except placement.TooMuch:
-            raise _too_much() from None
-    elif before.fingerprint != content:
+        before = _place(order, order_id, content, who.name)
+    if before.fingerprint != content:
         raise _key_used()
     return Status(202, order_json.placed(request, before))
 
@@ -162,11 +146,37 @@ def cancel(
     return Status(202, order_json.full(request, row))
 
 
+def _place(order: schemas.NewOrder, order_id: UUID, content: str, application: str) -> Placement:
+    """Place a new order; return the placement of a parallel request with its key, if there is one."""
+    try:
+        message, offer = _agree(order, order_id)
+        return placement.place(
+            message,
+            content,
+            application=application,
+            offer=offer,
+            # prefixed, so that an application cannot join another's turns
+            fairness_key=order.fairness_key and f"{application}/{order.fairness_key}",
+            priority=order.priority,
+        )
+    except placement.OtherContent:
+        raise _key_used() from None
+    except placement.TooMuch:
+        raise _too_much() from None
+    except discounts.NotValid as refusal:
+        # the parallel request may have taken the last use of its code
+        if placed := _placement(order_id, application):
+            return placed
+        raise pricing.no_discount(refusal) from None
+
+
 def _content(order: schemas.NewOrder) -> dict[str, Any]:
-    """Return what belongs to the order, as releases before there were regions did."""
+    """Return what belongs to the order, as releases before there were regions and codes did."""
     content = order.model_dump(mode="json", exclude={"fairness_key", "priority"})
     if not content["address"]["region"]:
         del content["address"]["region"]
+    if not content["discount_code"]:
+        del content["discount_code"]
     return content
 
 
@@ -179,63 +189,35 @@ def _agree(order: schemas.NewOrder, order_id: UUID) -> tuple[Message, dict[str, 
     }
     form = CheckoutForm(details)
     if not form.is_valid():
-        raise invalid([_field_error(name, errors) for name, errors in form.errors.items()])
-    priced = _price(order)
-    if order.expected_total not in {None, priced.total}:
+        raise invalid([pricing.field_error(name, errors) for name, errors in form.errors.items()])
+    quote = pricing.quote_of(order)
+    lines, charges = [pricing.line_json(line) for line in quote.cart.lines], quote.charges
+    if order.expected_total not in {None, quote.total}:
         raise conflict(
             "price_changed",
-            f"The total is {priced.total}, not {order.expected_total}. Nothing was ordered.",
-            total=priced.total,
-            lines=[_line(line) for line in priced.lines],
+            f"The total is {quote.total}, not {order.expected_total}. Nothing was ordered.",
+            total=quote.total,
+            lines=lines,
+            **order_json.charged(charges),
         )
     address = form.address()
-    currency = priced.lines[0].product.currency
+    currency = quote.cart.lines[0].product.currency
     message = Message(
         order=order_id,
         email=form.cleaned_data["email"],
         address=address,
         payment_method=form.cleaned_data["payment_method"],
         currency=currency,
-        total=priced.total,
-        lines=[line.as_line() for line in priced.lines],
+        total=quote.total,
+        lines=[line.as_line() for line in quote.cart.lines],
         confirmation=placement.confirmation(
-            order_id, address.name, priced.total, currency, order.language
+            order_id, address.name, quote.total, currency, order.language, charges
         ),
         language=order.language,
+        charges=charges,
     )
-    offer = {
-        "total": priced.total,
-        "currency": currency,
-        "lines": [_line(line) for line in priced.lines],
-    }
-    return message, offer
-
-
-def _price(order: schemas.NewOrder) -> PricedCart:
-    """Price the lines; raise `Problem` for a product that is not sold, or on two lines."""
-    names = [line.sku for line in order.lines]
-    if twice := [number for number, name in enumerate(names) if name in names[:number]]:
-        raise invalid(
-            [_field_error(f"lines.{n}.sku", ["A product may be on one line only."]) for n in twice]
-        )
-    products = {
-        product.sku: product for product in Product.objects.raw(PRODUCTS, [names, shop_currency()])
-    }
-    if gone := [number for number, name in enumerate(names) if name not in products]:
-        errors = [_field_error(f"lines.{n}.sku", [f"Unknown product {names[n]!r}."]) for n in gone]
-        raise conflict("not_sold", errors[0].message, errors=[vars(error) for error in errors])
-    return PricedCart(tuple(PricedLine(products[line.sku], line.quantity) for line in order.lines))
-
-
-def _field_error(name: str, errors: Any) -> FieldError:
-    inside = "address." if name in schemas.Address.model_fields else ""
-    return FieldError(field=f"{inside}{name}", message=" ".join(map(str, errors)))
-
-
-def _line(line: PricedLine) -> dict[str, Any]:
-    product = line.product
-    return {"sku": product.sku, "name": product.name, "quantity": line.quantity,
-            "unit_price": product.price, "price": line.price}  # fmt: skip
+    offer = {"total": quote.total, "currency": currency, "lines": lines}
+    return message, {**offer, **order_json.charged(charges)}
 
 
 def _key_used() -> Problem:

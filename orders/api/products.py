@@ -11,12 +11,13 @@ from pydantic import ConfigDict, Field
 
 from orders import models
 from orders.currency import shop_currency
-from orders.lifecycle.message import LANGUAGES, MAX_LENGTH
+from orders.lifecycle.fields import MAX_LENGTH
+from orders.lifecycle.message import LANGUAGES
 from orders.lifecycle.plain_text import VISIBLE
 
-from . import schemas
 from .auth import Token
 from .problems import only
+from .schema_fields import Amount, Currency
 from .scopes import ANY
 
 router = Router(tags=["Products"])
@@ -38,8 +39,8 @@ class Product(Schema):
 
     sku: Annotated[str, Field(description="What an order's line names it by.")]
     names: Annotated[dict[str, str], Field(description="The name by language.")]
-    unit_price: schemas.Amount
-    currency: schemas.Currency
+    unit_price: Amount
+    currency: Currency
     availability: Annotated[
         Literal["plenty", "few", "none"],
         Field(
@@ -90,7 +91,7 @@ def _product(request: HttpRequest, product: models.Product) -> dict[str, Any]:
     return {
         "sku": product.sku,
         "names": {language: _name(product, language) for language in LANGUAGES},
-        "unit_price": product.price,
+        "unit_price": product.due,
         "currency": product.currency,
         "availability": product.stock,
         "page": request.build_absolute_uri(product.get_absolute_url()),

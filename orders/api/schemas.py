@@ -5,29 +5,19 @@ from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from ninja import Schema
-from pydantic import BeforeValidator, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
 from orders.cards import Card
 from orders.countries import COUNTRIES
 from orders.currency import shop_currency
-from orders.lifecycle.message import LANGUAGES, MAX_LENGTH, MAX_LINES, MAX_QUANTITY
-from orders.lifecycle.plain_text import OPTIONAL, TRIMMED, VISIBLE
+from orders.lifecycle.fields import MAX_LENGTH
+from orders.lifecycle.message import LANGUAGES, MAX_LINES, MAX_QUANTITY
+from orders.lifecycle.plain_text import VISIBLE
 from orders.money import largest_price
-from orders.normal import composed
 
+from .charge_schemas import CHARGES_EXAMPLE, CODE, Charged
+from .schema_fields import COMPOSED, NUMBER, Amount, Currency, choice, optional_text, text
 
-def _number(value: object) -> object:
-    """Reject true and "2" as numbers."""
-    if isinstance(value, bool | str):
-        raise ValueError("This must be a number.")  # noqa: TRY004 - pydantic asks for this one
-    return value
-
-
-# not pydantic's "strict": JSON has one kind of number, so 2.0 is an integer
-NUMBER = BeforeValidator(_number)
-Amount = Annotated[int, Field(description="In minor units, as yen or cents.", examples=[4250])]
-Currency = Annotated[str, Field(description="ISO 4217.", examples=[shop_currency()])]
-COMPOSED = BeforeValidator(composed)
 POSTCODE = "As the country writes it. Required, except in Ireland."
 REGION = "County or province, by name or code; in Italy and Spain the postcode may stand for it."
 FAIRNESS_KEY = "Orders with different keys take turns; a burst with one key does not delay others."
@@ -42,36 +32,13 @@ PLACED_EXAMPLE: dict[str, Any] = {
     "id": ORDER,
     "number": "FWXRM-MJT1W",
     "placed_at": PLACED,
-    "total": 1900,
+    "total": 2200,
     "currency": shop_currency(),
     "lines": [LINE],
+    **CHARGES_EXAMPLE,
     "url": f"https://shop.example/api/orders/{ORDER}",
     "page": f"https://shop.example/orders/{ORDER}/?t=0bBmDk…",
 }
-
-
-def text(name: str, example: str) -> Any:
-    """Return the type of a text field: printable, of limited length, without outer spaces."""
-    field = Field(min_length=1, max_length=MAX_LENGTH[name], pattern=TRIMMED, examples=[example])
-    return Annotated[str, field, COMPOSED]
-
-
-def optional_text(name: str, example: str, what: str) -> Any:
-    """Return the type of a text field that may be empty."""
-    field = Field(
-        max_length=MAX_LENGTH[name], pattern=OPTIONAL, examples=[example], description=what
-    )
-    return Annotated[str, field, COMPOSED]
-
-
-def choice(values: list[str], what: str, *examples: str) -> Any:
-    """Return what limits a text field to these values."""
-    return Field(
-        description=what,
-        json_schema_extra={"enum": list(values)},
-        pattern=f"^({'|'.join(values)})$",
-        examples=list(examples) or None,
-    )
 
 
 class Strict(Schema):
@@ -115,7 +82,8 @@ class NewOrder(Strict):
                                 "postcode": "1203", "city": "Genève", "country": "CH"},
                     "payment_method": "pm_card_visa",
                     "lines": [{"sku": "coffee-morning", "quantity": 2}],
-                    "expected_total": 1900,
+                    "expected_total": 2200,
+                    "discount_code": "WELCOME",
                 }
             ]
         }
@@ -142,12 +110,13 @@ class NewOrder(Strict):
     lines: Annotated[
         list[NewLine], Field(min_length=1, max_length=MAX_LINES, description="Each product once.")
     ]
+    discount_code: optional_text("code", "WELCOME", CODE) = ""  # type: ignore[valid-type]
     expected_total: Annotated[
         int | None,
         Field(
             ge=1,
             le=MAX_LINES * MAX_QUANTITY * largest_price(),
-            description="If this differs from the total at today's prices, nothing is ordered (409).",
+            description="If this differs from today's total with shipping, nothing is ordered (409).",
         ),
         NUMBER,
     ] = None
@@ -167,7 +136,7 @@ class Line(Schema):
     price: Amount
 
 
-class Placed(Schema):
+class Placed(Charged):
     """An accepted order: it will be completed or undone."""
 
     model_config = ConfigDict(json_schema_extra={"examples": [PLACED_EXAMPLE]})

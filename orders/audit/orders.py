@@ -50,13 +50,15 @@ CHECKS = (
         invariant=2,
         remedy="Compare both with the customer's confirmation page, and undo it if the task's is wrong.",
         query=f"""
-        SELECT t.reference, 'its order says ' || o.total || ', its lines ' || l.total
+        SELECT t.reference, 'its order says ' || o.total || ', its lines and charges ' || l.total
             || ' and its task ' || coalesce(k.data->>'total', 'nothing') || ' (in minor units)'
         FROM audit_task t
         JOIN audit_data k ON k.task = t.id
         JOIN orders_order o ON o.id = t.order_id
-        CROSS JOIN LATERAL (SELECT coalesce(sum(unit_price * quantity), 0) AS total
-            FROM orders_orderline WHERE order_id = o.id) l
+        CROSS JOIN LATERAL (SELECT coalesce((
+                SELECT sum(unit_price * quantity) FROM orders_orderline WHERE order_id = o.id
+            ), 0) + coalesce((o.charges->>'shipping')::bigint, 0)
+            - coalesce((o.charges->>'discount')::bigint, 0) AS total) l
         WHERE t.workflow = '{WORKFLOW}'
           AND (o.total <> l.total OR k.data->>'total' IS DISTINCT FROM o.total::text)
         """,  # noqa: S608 - no input in it

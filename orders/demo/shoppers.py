@@ -8,6 +8,7 @@ from orders.cards import Card
 from orders.lifecycle.message import Address, Line, Message, fingerprint
 from orders.lifecycle.placement import confirmation, place
 from orders.models import Product
+from orders.shop.tariff import Tariff, tariff
 
 from .catalogue import GONE
 
@@ -49,6 +50,7 @@ class Shoppers:
 
     chance: random.Random = field(default_factory=random.Random)
     products: list[Product] = field(default_factory=list)
+    tariffs: dict[str, Tariff] = field(default_factory=dict)  # by country
 
     def __post_init__(self) -> None:
         if not self.products:
@@ -71,7 +73,13 @@ class Shoppers:
             city=city,
             country=country,
         )
-        total = sum(line.price for line in lines)
+        if country not in self.tariffs:
+            self.tariffs[country] = tariff(country)
+        classes = {
+            product.sku: product.tax_class for product in [*self.products, *filter(None, [also])]
+        }
+        charges = self.tariffs[country].charges(lines, classes)
+        total = sum(line.price for line in lines) + charges.extra
         currency = self.products[0].currency
         language = "de" if country in GERMAN else "en"
         chosen = card or self.chance.choices(list(CARDS), list(CARDS.values()))[0]
@@ -83,8 +91,9 @@ class Shoppers:
             currency=currency,
             total=total,
             lines=lines,
-            confirmation=confirmation(order, name, total, currency, language),
+            confirmation=confirmation(order, name, total, currency, language, charges),
             language=language,
+            charges=charges,
         )
         place(message, fingerprint(message.as_json()))
         return order
@@ -96,7 +105,7 @@ class Shoppers:
             Line(
                 sku=product.sku,
                 name=product.name,
-                unit_price=product.price,
+                unit_price=product.due,
                 quantity=self.chance.choices(QUANTITIES, QUANTITY_WEIGHTS)[0],
             )
             for product in [*([also] if also else []), *products]

@@ -15,6 +15,7 @@ from django.db import transaction
 from django.db.models.functions import Now
 
 from orchestration import api
+from orders.charges import from_json
 from orders.models import Order, OrderLine, Placement
 
 from . import snapshots
@@ -62,12 +63,14 @@ def leave_out(order_id: UUID, attempt: int, sku: str) -> api.Refusal | None:
     ]
     if not lines:
         raise NothingLeft
-    total = sum(line.price for line in lines)
+    charges = from_json(order.charges).of_fewer(lines)
+    total = sum(line.price for line in lines) + charges.extra
     to = Recipient(order=order.id, name=order.name, language=order.language)
     changed = {
         "lines": [line.as_json() for line in lines],
         "total": total,
-        "confirmation": confirmation(to, total, order.currency).as_json(),
+        "confirmation": confirmation(to, total, order.currency, charges).as_json(),
+        **({"charges": charges.as_json()} if order.charges else {}),
     }
     amendment = api.Amendment(request={"lines": _as_json(lines)}, data=changed)
     asked = ChangeRequest(id=uuid4(), act=Change.LEAVE_OUT)
@@ -124,9 +127,13 @@ def permit(asked: api.AskedChange) -> None:
             )
         case Change.LEAVE_OUT:
             lines = [line for line in asked.task_data["lines"] if line["sku"] != note.get("sku")]
-            total = sum(line["unit_price"] * line["quantity"] for line in lines)
+            left = [Line(**line) for line in lines]
+            charges = from_json(asked.task_data.get("charges")).of_fewer(left)
+            total = sum(line.price for line in left) + charges.extra
             words = asked.data.get("confirmation")
             changed = {"lines": lines, "total": total, "confirmation": words}
+            if asked.task_data.get("charges"):
+                changed["charges"] = charges.as_json()
             as_offered = (
                 (asked.step, asked.request, asked.data) == (STOCK, {"lines": lines}, changed)
                 and bool(lines)
@@ -156,10 +163,12 @@ def _apply(order: Order, note: Mapping[str, Any]) -> None:
             OrderLine.objects.filter(order=order, sku=note["sku"]).delete()
             order.total, order.waits_until = note["total"], None
             task = api.progress(WORKFLOW, str(order.id))
-            order.fingerprint = fingerprint(task.data if task else {})
+            content = task.data if task else {}
+            order.fingerprint, order.charges = fingerprint(content), content.get("charges") or None
         case Change.WAIT:
             order.waits_until = Now() + WAIT_FOR_STOCK
-    order.save(update_fields=["payment_method", "total", "fingerprint", "waits_until"])
+    changed = ["payment_method", "total", "charges", "fingerprint", "waits_until"]
+    order.save(update_fields=changed)
 
 
 def _lock(order_id: UUID) -> Order:

@@ -19,6 +19,7 @@ from django.utils.translation import pgettext
 
 from orchestration import api
 from orders.agents.notification import PARCEL
+from orders.charges import NONE, Charges
 from orders.models import Order
 from orders.models.order import OrderStatus
 from orders.times import moment, shop_zone
@@ -28,18 +29,20 @@ from .message import EMAIL_WORKFLOW, Mail, Message
 from .numbers import order_number
 from .paying import PaymentDue, Transfer
 from .reminders import Reminder
+from .sums import Sum, sums
 
 PRIORITY = -1  # orders go first
 
 
 @dataclass(frozen=True, kw_only=True)
 class Email:
-    """The text of an e-mail: paragraphs, where goods go, and the label of the link to the order."""
+    """The text of an e-mail: paragraphs, the price, where goods go, and the link's label."""
 
     subject: str
     paragraphs: Sequence[str]
     act: str
     goes_to: Sequence[str] = ()
+    sums: Sequence[Sum] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +59,7 @@ class Recipient:
         return order_number(self.order)
 
 
-def confirmation(to: Recipient, total: int, currency: str) -> Mail:
+def confirmation(to: Recipient, total: int, currency: str, charges: Charges = NONE) -> Mail:
     """Return the confirmation; `total` is in minor units."""
     with translation.override(to.language):
         return _mail(
@@ -70,6 +73,7 @@ def confirmation(to: Recipient, total: int, currency: str) -> Mail:
                     _("Thank you, and enjoy it."),
                 ],
                 act=pgettext("a link in a letter", "See your order"),
+                sums=sums(total, currency, charges),
             ),
         )
 
@@ -87,6 +91,7 @@ def received(message: Message) -> api.Posting:
             ],
             act=_("Follow your order"),
             goes_to=message.address.lines,
+            sums=sums(message.total, message.currency, message.charges),
         )
         return _posting("received", to, message.email, letter)
 

@@ -12,9 +12,12 @@ from uuid import UUID
 
 from orders import addresses
 from orders.cards import TRANSFERRED_WITHIN, Card
+from orders.charges import NONE, Charges
 from orders.currency import shop_currency
 from orders.money import largest_price
 
+from .fields import Malformed, check_fields, integer, one_of, text
+from .message_charges import read_charges
 from .numbers import order_number
 
 WORKFLOW = "process_order"  # processes these messages
@@ -24,28 +27,6 @@ PRIVATE = ("address", "customer")  # stays in the order's row; not in its task
 LANGUAGES = ("en", "de")
 MAX_QUANTITY = 99
 MAX_LINES = 50
-MAX_LENGTH = {  # characters
-    "email": 254,
-    "name": 100,
-    "street": 120,
-    "postcode": 20,
-    "city": 80,
-    "region": 80,
-    "country": 2,
-    "sku": 40,
-    "product": 120,
-    "subject": 200,
-    "text": 10_000,
-    "html": 20_000,
-}
-
-
-class Malformed(ValueError):
-    """The message is not a valid order; the text gives the reason."""
-
-
-class NewerFormat(ValueError):
-    """The message has content unknown to this release; a newer release can process it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,6 +102,7 @@ class Message:
     confirmation: Mail
     customer: int | None = None
     language: str = "en"
+    charges: Charges = NONE
 
     @property
     def number(self) -> str:
@@ -134,14 +116,17 @@ class Message:
         return {"pay_within": TRANSFERRED_WITHIN} if by_transfer else {}
 
     def as_json(self) -> dict[str, Any]:
-        """Return JSON, the same for equal orders."""
-        return {
+        """Return JSON, the same for equal orders; the former release reads it without charges."""
+        charges = self.charges.as_json()
+        values = {
             **asdict(self),
             "order": str(self.order),
             "lines": [line.as_json() for line in self.lines],
             "address": self.address.as_json(),
             **self._pay_within,
         }
+        del values["charges"]
+        return {**values, "charges": charges} if charges else values
 
 
 def fingerprint(content: Any) -> str:
@@ -160,20 +145,22 @@ def read(data: Mapping[str, Any]) -> Message:
 
     Raises `NewerFormat` for content that a later release may have added.
     """
-    _check_fields(
+    check_fields(
         data,
         "the order",
         "order email address payment_method currency total lines confirmation customer",
-        optional="language pay_within",  # messages of older releases lack the language
+        optional="language charges pay_within",  # messages of older releases lack the first two
     )
     lines = _lines(data["lines"])
-    total = sum(line.price for line in lines)
+    charges = read_charges(data.get("charges"), lines)
+    total = sum(line.price for line in lines) + charges.extra
     if data["total"] != total or isinstance(data["total"], bool):
-        raise Malformed(f"total is {data['total']!r}, but the lines add up to {total}")
-    payment_method = _one_of(Card.values, data["payment_method"], "payment method")
-    currency = _one_of([shop_currency()], data["currency"], "currency")
+        also = " with shipping and discount" if charges.extra else ""
+        raise Malformed(f"total is {data['total']!r}, but the lines add up to {total}{also}")
+    payment_method = one_of(Card.values, data["payment_method"], "payment method")
+    currency = one_of([shop_currency()], data["currency"], "currency")
     customer = data["customer"]
-    language = _one_of(LANGUAGES, data.get("language", "en"), "language")
+    language = one_of(LANGUAGES, data.get("language", "en"), "language")
     message = Message(
         order=_uuid(data["order"]),
         email=_email(data["email"]),
@@ -183,8 +170,9 @@ def read(data: Mapping[str, Any]) -> Message:
         total=total,
         lines=lines,
         confirmation=_mail(data["confirmation"]),
-        customer=None if customer is None else _integer(customer, "customer", most=2**31 - 1),
+        customer=None if customer is None else integer(customer, "customer", most=2**31 - 1),
         language=language,
+        charges=charges,
     )
     if data.get("pay_within") != message.as_json().get("pay_within"):
         raise Malformed(f"pay_within is {data.get('pay_within')!r}")
@@ -196,13 +184,13 @@ def _lines(value: Any) -> list[Line]:
         raise Malformed(f"lines must be a list of 1 to {MAX_LINES}")
     lines = []
     for line in value:
-        _check_fields(line, "a line", "sku name unit_price quantity")
+        check_fields(line, "a line", "sku name unit_price quantity")
         lines.append(
             Line(
-                sku=_text(line["sku"], "sku"),
-                name=_text(line["name"], "product"),
-                unit_price=_integer(line["unit_price"], "unit_price", most=largest_price()),
-                quantity=_integer(line["quantity"], "quantity", most=MAX_QUANTITY),
+                sku=text(line["sku"], "sku"),
+                name=text(line["name"], "product"),
+                unit_price=integer(line["unit_price"], "unit_price", most=largest_price()),
+                quantity=integer(line["quantity"], "quantity", most=MAX_QUANTITY),
             )
         )
     if len({line.sku for line in lines}) < len(lines):
@@ -212,32 +200,32 @@ def _lines(value: Any) -> list[Line]:
 
 def _address(value: Any) -> Address:
     # messages of older releases lack the region; not every country has postcodes
-    _check_fields(value, "the address", "name street postcode city country", optional="region")
+    check_fields(value, "the address", "name street postcode city country", optional="region")
     missing = {"region"} if addresses.needs_postcode(value["country"]) else {"region", "postcode"}
     return Address(
         **{
-            name: "" if text == "" and name in missing else _text(text, name)
-            for name, text in value.items()
+            name: "" if part == "" and name in missing else text(part, name)
+            for name, part in value.items()
         }
     )
 
 
 def _mail(value: Any) -> Mail:
-    _check_fields(value, "the confirmation", "subject text", optional="html")
+    check_fields(value, "the confirmation", "subject text", optional="html")
     html = value.get("html", "")
     return Mail(
-        subject=_text(value["subject"], "subject"),
-        text=_text(value["text"], "text"),
-        html=_text(html, "html") if html else "",
+        subject=text(value["subject"], "subject"),
+        text=text(value["text"], "text"),
+        html=text(html, "html") if html else "",
     )
 
 
 def _email(value: Any) -> str:
-    text = _text(value, "email")
-    name, at, domain = text.rpartition("@")
-    if not (name and at and domain) or any(letter.isspace() for letter in text):
-        raise Malformed(f"email {text!r} is not an e-mail address")
-    return text
+    email = text(value, "email")
+    name, at, domain = email.rpartition("@")
+    if not (name and at and domain) or any(letter.isspace() for letter in email):
+        raise Malformed(f"email {email!r} is not an e-mail address")
+    return email
 
 
 def _uuid(value: Any) -> UUID:
@@ -248,36 +236,3 @@ def _uuid(value: Any) -> UUID:
     if str(uuid) != value:
         raise Malformed(f"order {value!r} is not in the form {uuid}")
     return uuid
-
-
-def _check_fields(value: Any, what: str, names: str, *, optional: str = "") -> None:
-    if not isinstance(value, Mapping):
-        raise Malformed(f"{what} is not an object")
-    required = set(names.split())
-    if extra := value.keys() - required - set(optional.split()):
-        raise NewerFormat(f"{what} has fields unknown to this release: {', '.join(sorted(extra))}")
-    if missing := required - value.keys():
-        raise Malformed(f"{what} lacks {', '.join(sorted(missing))}")
-
-
-def _one_of(known: Sequence[str], value: Any, what: str) -> str:
-    if not isinstance(value, str):
-        raise Malformed(f"{what} is {value!r}")
-    if value not in known:
-        raise NewerFormat(f"{what} {value!r} is unknown to this release")
-    return value
-
-
-def _text(value: Any, name: str) -> str:
-    longest = MAX_LENGTH[name]
-    if not isinstance(value, str) or not value.strip():
-        raise Malformed(f"{name} is empty or not a string")
-    if len(value) > longest or "\0" in value:
-        raise Malformed(f"{name} is longer than {longest} characters, or not printable")
-    return value
-
-
-def _integer(value: Any, name: str, *, most: int) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= most:
-        raise Malformed(f"{name} is {value!r}; it must be a whole number from 1 to {most}")
-    return value

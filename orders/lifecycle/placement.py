@@ -9,10 +9,11 @@ from uuid import UUID
 from django.db import connection, transaction
 
 from orchestration import api
+from orders.charges import NONE, Charges
 from orders.currency import LARGEST_TOTAL
 from orders.models import Placement
 
-from . import emails
+from . import discounts, emails
 from .message import APPLICATION, WORKFLOW, Mail, Message
 
 CLAIM = """
@@ -52,7 +53,7 @@ def place(
 
     Placing the same order again changes nothing; raises `OtherContent` if the content differs. A
     parallel call waits for the first one's commit, so exactly one of them posts. Raises `TooMuch` above
-    the largest total.
+    the largest total, and `discounts.NotValid` if its code has been used up meanwhile.
     """
     if message.total > LARGEST_TOTAL:
         raise TooMuch(message.number)
@@ -78,6 +79,9 @@ def place(
             priority=priority,
         )
         api.submit_many([task, replace(emails.received(message), fairness_key=task.key)])
+        if code := message.charges.code:  # last: others with this code wait from here on
+            subtotal = message.total - message.charges.extra
+            discounts.use(message.order, code, subtotal, message.email)
     return new
 
 
@@ -93,7 +97,14 @@ def _claim(new: Placement) -> bool:
     return True
 
 
-def confirmation(order: UUID, name: str, total: int, currency: str, language: str = "en") -> Mail:
+def confirmation(
+    order: UUID,
+    name: str,
+    total: int,
+    currency: str,
+    language: str = "en",
+    charges: Charges = NONE,
+) -> Mail:
     """Return the confirmation; `total` is in minor units."""
     to = emails.Recipient(order=order, name=name, language=language)
-    return emails.confirmation(to, total, currency)
+    return emails.confirmation(to, total, currency, charges)

@@ -9,10 +9,12 @@ from django.db import connection
 
 from orchestration.api import Progress
 from orders.cards import Card
+from orders.charges import Charges, from_json
 
 from . import requests, snapshots
 from .message import Address, Line
 from .requests import ChangeRequest
+from .sums import Sum, sums
 
 # rows, not models: most polls end here, and building a model takes longer than the statement
 PLACED = """
@@ -31,7 +33,7 @@ WHERE o.id IS NOT NULL OR p."order" IS NOT NULL
 PROGRESS = "SELECT snapshot, status, created_at FROM orders_order WHERE id = %s"
 DETAILS = """
 SELECT o.name, o.street, o.postcode, o.city, o.country, o.region,
-    o.email, o.payment_method, o.total, o.currency, l.sku, l.name, l.unit_price, l.quantity
+    o.email, o.payment_method, o.total, o.currency, o.charges, l.sku, l.name, l.unit_price, l.quantity
 FROM orders_order o JOIN orders_orderline l ON l.order_id = o.id
 WHERE o.id = %s
 ORDER BY l.id
@@ -97,12 +99,18 @@ class OrderDetails:
     payment_method: str
     total: int
     currency: str
+    charges: Charges
     lines: tuple[Line, ...]
 
     @property
     def card(self) -> str:
         """The card in words."""
         return str(CARDS.get(self.payment_method, self.payment_method))
+
+    @property
+    def sums(self) -> list[Sum]:
+        """How its price comes about, in the active language."""
+        return sums(self.total, self.currency, self.charges)
 
 
 def details(order: UUID) -> OrderDetails | None:
@@ -113,7 +121,7 @@ def details(order: UUID) -> OrderDetails | None:
     if not rows:
         return None
     name, street, postcode, city, country, region, *others = rows[0]
-    email, payment_method, total, currency, *_ = others
+    email, payment_method, total, currency, charges, *_ = others
     return OrderDetails(
         address=Address(
             name=name, street=street, postcode=postcode, city=city, country=country, region=region
@@ -122,6 +130,7 @@ def details(order: UUID) -> OrderDetails | None:
         payment_method=payment_method,
         total=total,
         currency=currency,
+        charges=from_json(json.loads(charges) if charges else None),
         lines=tuple(
             Line(sku=sku, name=product, unit_price=price, quantity=quantity)
             for *_, sku, product, price, quantity in rows

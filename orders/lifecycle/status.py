@@ -13,7 +13,7 @@ from django.db import connection
 from orchestration.api import Status, StatusKind
 from orders.models.order import Aside, OrderStatus
 
-from . import emails, snapshots, tracking
+from . import discounts, emails, snapshots, tracking
 from .message import WORKFLOW
 from .paying import payment_due
 from .reminders import Reminder
@@ -96,6 +96,9 @@ def receive(messages: Sequence[Status]) -> None:
         if (new and status in EMAILED) or str(order) in paying
     }
     if due:
+        discounts.give_back(
+            order for order, status, _, _ in applied if status == OrderStatus.UNDONE
+        )
         emails.send_due(due, _reminders(relevant))
 
 
@@ -139,6 +142,7 @@ def _set_aside(messages: Iterable[Status]) -> None:
     }
     if not asides:
         return
+    discounts.give_back(order for order, aside in asides.items() if aside == Aside.CLOSED)
     columns = {"orders": list(asides), "asides": list(asides.values())}
     with connection.cursor() as cursor:
         cursor.execute(SET_ASIDE, columns)

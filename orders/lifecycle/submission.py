@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from orchestration.api import Refused, Submitted
 from orders.models import Order, OrderLine, Product
 
-from .message import Malformed, Message, fingerprint, public, read
+from .fields import Malformed
+from .message import Message, fingerprint, public, read
 
 
 def record(submitted: Sequence[Submitted]) -> None:
@@ -66,6 +67,7 @@ def _order(message: Message, content: str) -> Order:
         country=address.country,
         region=address.region,
         total=message.total,
+        charges=message.charges.as_json() or None,
         currency=message.currency,
         payment_method=message.payment_method,
         fingerprint=content,

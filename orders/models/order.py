@@ -102,6 +102,11 @@ class Order(models.Model):
         max_length=80, blank=True, db_default="", help_text="The county or province, if any."
     )
     total = models.PositiveBigIntegerField(help_text="In minor units.")
+    charges = models.JSONField(
+        null=True,
+        editable=False,
+        help_text="Shipping, discount and taxes; see `orders/charges.py`. None: the lines are all.",
+    )
     currency = models.CharField(max_length=3)
     payment_method = models.CharField(max_length=80, choices=Card.choices)
     status = models.CharField(max_length=10, choices=OrderStatus, default=OrderStatus.RECEIVED)

@@ -1,11 +1,15 @@
 """What the shop sells. Amounts are in minor units of their currency."""
 
+from typing import cast
+
 from django.db import models
-from django.db.models import Q
+from django.db.models import F, OuterRef, Q, Subquery
+from django.db.models.functions import Coalesce, Now
 from django.urls import reverse
 from django.utils.translation import gettext_lazy as _
 
 from ..currency import LARGEST_TOTAL, shop_currency
+from .pricing import DatedPrice, TaxClass
 
 
 class Availability(models.TextChoices):
@@ -27,9 +31,34 @@ class Sold(models.QuerySet["Product"]):
         """Filter for products that can be added to a cart."""
         return self.sold().exclude(stock=Availability.NONE)
 
+    def costing(self, least: int, below: int | None) -> "Sold":
+        """Filter for products by the price that is due."""
+        bounds = {"due__gte": least, "due__lt": below}
+        return self.filter(
+            **{name: amount for name, amount in bounds.items() if amount is not None}
+        )
+
+
+SoldManager = models.Manager.from_queryset(Sold)
+
+
+class Catalogue(SoldManager["Product"]):
+    """Products, each with the price that is due now: no job changes prices."""
+
+    def get_queryset(self) -> Sold:
+        """Return all products with `due`, one look into the index dated_price_once each."""
+        begun = DatedPrice.objects.filter(
+            product=OuterRef("pk"), currency=OuterRef("currency"), starts_at__lte=Now()
+        )
+        latest = begun.order_by("-starts_at").values("price")[:1]
+        due = {"due": Coalesce(Subquery(latest), F("price"))}
+        return cast("Sold", super().get_queryset().annotate(**due))
+
 
 class Product(models.Model):
     """A product."""
+
+    due: int  # what `objects` adds
 
     sku = models.CharField("SKU", max_length=40, primary_key=True)
     slug = models.SlugField(max_length=80, unique=True)
@@ -37,7 +66,14 @@ class Product(models.Model):
     kind = models.CharField(max_length=40, help_text="The shelf it is on: Coffee, Tea, …")
     summary = models.CharField(max_length=160, help_text="One line, for the grid.")
     description = models.TextField()
-    price = models.PositiveIntegerField()
+    price = models.PositiveIntegerField(help_text="Until the first of its dated prices begins.")
+    tax_class = models.CharField(
+        max_length=8,
+        choices=TaxClass,
+        default=TaxClass.STANDARD,
+        db_default=TaxClass.STANDARD,
+        help_text="Which rate of the customer's country its price includes.",
+    )
     currency = models.CharField(max_length=3, default=shop_currency, editable=False)
     picture = models.CharField(
         max_length=80, help_text="The name of an SVG in static/products/, without its extension."
@@ -52,7 +88,7 @@ class Product(models.Model):
         help_text="Shown to customers. A product that is sold out is listed and cannot be bought.",
     )
 
-    objects = Sold.as_manager()
+    objects = Catalogue()
 
     class Meta:
         ordering = ["position", "name"]
@@ -65,6 +101,9 @@ class Product(models.Model):
             ),
             models.CheckConstraint(
                 condition=Q(stock__in=Availability.values), name="product_stock_known"
+            ),
+            models.CheckConstraint(
+                condition=Q(tax_class__in=TaxClass.values), name="product_tax_class_known"
             ),
         ]
 

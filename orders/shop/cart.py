@@ -146,14 +146,19 @@ class PricedLine:
     seen: int | None = None
 
     @property
+    def sku(self) -> str:
+        """The product's SKU."""
+        return self.product.sku
+
+    @property
     def price(self) -> int:
         """Price of the line in minor units."""
-        return self.product.price * self.quantity
+        return self.product.due * self.quantity
 
     @property
     def was(self) -> int | None:
         """The unit price when it was added, in minor units, if it has changed."""
-        return self.seen if self.seen != self.product.price else None
+        return self.seen if self.seen != self.product.due else None
 
     def as_line(self) -> Line:
         """Return the order line."""
@@ -161,7 +166,7 @@ class PricedLine:
         return Line(
             sku=product.sku,
             name=product.name,
-            unit_price=product.price,
+            unit_price=product.due,
             quantity=self.quantity,
         )
 
@@ -174,8 +179,8 @@ class PricedCart:
     gone: tuple[Product, ...] = ()
 
     @property
-    def total(self) -> int:
-        """The total in minor units."""
+    def subtotal(self) -> int:
+        """The price of its lines in minor units."""
         return sum(line.price for line in self.lines)
 
     @property
@@ -186,7 +191,7 @@ class PricedCart:
     @property
     def fingerprint(self) -> str:
         """A digest of products, quantities and prices."""
-        rows = [[line.product.sku, line.quantity, line.product.price] for line in self.lines]
+        rows = [[line.product.sku, line.quantity, line.product.due] for line in self.lines]
         return fingerprint(sorted(rows))
 
 

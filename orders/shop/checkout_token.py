@@ -13,7 +13,7 @@ from django.utils.translation import gettext as _
 
 from orders.lifecycle.message import fingerprint
 
-from .cart import PricedCart
+from .quote import Quote
 
 SALT = "orders.checkout"
 LIFE = 24 * 3600  # seconds
@@ -32,9 +32,9 @@ class Token:
     total: int
 
     @classmethod
-    def offer(cls, order: UUID, priced: PricedCart) -> "Token":
-        """Return the token for a cart at today's prices."""
-        return cls(order=order, cart=priced.fingerprint, total=priced.total)
+    def offer(cls, order: UUID, quote: Quote) -> "Token":
+        """Return the token for a cart at today's prices, with shipping and discount."""
+        return cls(order=order, cart=quote.cart.fingerprint, total=quote.total)
 
     def sign(self) -> str:
         """Return it signed, with the time of issue."""

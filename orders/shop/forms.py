@@ -12,8 +12,9 @@ from django.utils.translation import gettext_lazy as _
 
 from orders import addresses
 from orders.cards import CARDS, Card
-from orders.countries import COUNTRIES, choices
-from orders.lifecycle.message import MAX_LENGTH, Address
+from orders.countries import COUNTRIES, FIRST, choices
+from orders.lifecycle.fields import MAX_LENGTH
+from orders.lifecycle.message import Address
 from orders.lifecycle.numbers import as_typed
 from orders.lifecycle.plain_text import TRIMMED
 from orders.normal import CustomerEmail, composed
@@ -27,6 +28,7 @@ shown = RegexValidator(
     code="hidden",
 )
 NO_EMAIL = _("This is not an e-mail address: it needs a form like name@example.org.")
+NEWER = {"region", "discount_code"}  # fields that a page of the former release lacks
 ADDRESS = ("name", "street", "postcode", "city", "region", "country")
 STOCK = forms.Field.default_error_messages["required"]
 ALTERED = _("This page was altered or is incomplete. Please reload it.")
@@ -93,7 +95,7 @@ class AddressForm(CustomerForm):
     country = forms.ChoiceField(
         label=_("Country"),
         choices=choices,
-        initial="DE",
+        initial=FIRST,
         widget=forms.Select(
             attrs={
                 "autocomplete": "country",
@@ -132,7 +134,7 @@ class AddressForm(CustomerForm):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.rules = addresses.country(self._country())
+        self.rules = addresses.country(self.chosen_country)
         for name in ("street", "postcode", "city"):  # typed in while the fields are exchanged
             self.fields[name].widget.attrs["hx-preserve"] = True
         region, postcode = self.fields["region"], self.fields["postcode"]
@@ -141,11 +143,12 @@ class AddressForm(CustomerForm):
         region.required = False  # may be derived from the postcode: see `clean`
         region.widget.choices = [("", ""), *self.rules.regions.items()]
 
-    def _country(self) -> str:
+    @property
+    def chosen_country(self) -> str:
         """Return the chosen country, or the one that is offered first."""
         first = self.initial.get("country") or self.fields["country"].initial
         chosen = self.data.get("country") if self.is_bound else first
-        return chosen if chosen in COUNTRIES else "DE"
+        return chosen if chosen in COUNTRIES else FIRST
 
     @property
     def rows(self) -> list[list[forms.BoundField]]:
@@ -207,7 +210,7 @@ def _card_field(
 
 
 class CheckoutForm(AddressForm):
-    """Address, e-mail and card of an order."""
+    """Address, e-mail, card and discount code of an order."""
 
     field_order = ["name", "email"]  # then the others
     email = Email(
@@ -222,12 +225,35 @@ class CheckoutForm(AddressForm):
         },
     )
     payment_method = _card_field(Card.choices, initial=Card.VISA)
+    discount_code = Text(
+        label=_("Discount code"),
+        required=False,
+        max_length=MAX_LENGTH["code"],
+        validators=[shown],
+        widget=forms.TextInput(
+            attrs={
+                "autocomplete": "off",
+                "spellcheck": "false",
+                "hx-post": reverse_lazy("shop:checkout_sums"),
+                "hx-swap": "none",
+                "hx-disabled-elt": "#place",
+            }
+        ),
+    )
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        # shipping and tax follow the country, as the fields of the address do; the order waits for them
+        self.fields["country"].widget.attrs |= {
+            "hx-post": reverse_lazy("shop:checkout_sums"),
+            "hx-disabled-elt": "#place",
+        }
 
     @property
     def details(self) -> dict[str, str]:
-        """What was filled in; pages of the former release, which are sent now, have no region."""
+        """What was filled in; pages of the former release, which are sent now, have fewer fields."""
         filled = self.cleaned_data
-        return {name: text for name, text in filled.items() if text or name != "region"}
+        return {name: text for name, text in filled.items() if text or name not in NEWER}
 
 
 class OtherCardForm(CustomerForm):

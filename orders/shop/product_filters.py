@@ -10,6 +10,7 @@ from django.utils.translation import get_language, gettext
 from django.utils.translation import gettext_lazy as _
 
 from orders.models import Product
+from orders.models.product import Sold
 from orders.money import whole, whole_money
 
 from .forms import CustomerForm, Text
@@ -50,15 +51,14 @@ class Filters(CustomerForm):
         """The query string for the same products."""
         return f"?{urlencode(self.chosen)}" if self.chosen else ""
 
-    def narrow(self, products: QuerySet[Product]) -> QuerySet[Product]:
+    def narrow(self, products: Sold) -> Sold:
         """Return the products with the shelf, the price and each of the words."""
         if kind := self.chosen.get("kind"):
             products = products.filter(kind=kind)
         if price := self.chosen.get("price"):
             _words, least, below = PRICES[price]
-            products = products.filter(price__gte=least * whole())
-            if below is not None:
-                products = products.filter(price__lt=below * whole())
+            most = None if below is None else below * whole()
+            products = products.costing(least * whole(), most)
         words = self.chosen.get("q", "").split()[:MOST_WORDS]
         shown = _shown(products) if words else {}
         for word in words:

@@ -13,6 +13,7 @@ urlpatterns = [
     path("cart/change/", cart.change, name="cart_change"),
     path("cart/undo/", cart.undo, name="cart_undo"),
     path("checkout/", checkout.checkout, name="checkout"),
+    path("checkout/sums/", checkout.sums, name="checkout_sums"),
     path("address/fields/", address.fields, name="address_fields"),
     path("account/", account.account, name="account"),
     path("account/address/", account.address, name="address"),

@@ -10,7 +10,7 @@ from playwright.sync_api import expect
 from drill.process_names import WORKERS
 from drill.verdict import check
 from drill.waiting import wait_for
-from tests.browser.people import fill_checkout, log_in, order
+from tests.browser.people import fill_checkout, log_in, order, order_without_scripts
 
 pytestmark = [pytest.mark.stack, pytest.mark.browser, pytest.mark.timeout(180)]
 
@@ -35,17 +35,7 @@ def test_order_is_confirmed_within_three_seconds_of_the_click(visit, stack):
 
 def test_purchase_works_without_javascript(visit, stack):
     page = visit(java_script_enabled=False)
-    page.goto("/")
-    page.get_by_role("button", name=re.compile("^Add to cart")).first.click()
-    page.goto("/checkout/")
-    for name, text in {
-        "name": "Ada", "email": "ada@example.org", "street": "1 Lane", "postcode": "T12 W8KP", "city": "Cork",
-    }.items():  # fmt: skip
-        page.fill(f"[name={name}]", text)
-    page.select_option("[name=country]", "IE")
-    page.check("[name=payment_method][value=pm_card_visa]")
-    page.get_by_role("button", name=re.compile("Place the order")).click()
-    placed = page.url.split("/orders/")[1][:36]
+    placed = order_without_scripts(page)
     stack.quiet()
     page.reload()
     expect(page.locator("#verdict")).to_contain_text("confirmed")

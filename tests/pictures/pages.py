@@ -254,6 +254,14 @@ ADMIN = (
         path="/admin/orchestration/steppolicy/",
         open=of_step,
     ),
+    Shown(name="admin-orders", path="/admin/orders/order/"),
+    Shown(name="admin-order", path="/admin/orders/order/{id_confirmed}/change/"),
+    Shown(name="admin-figures", path="/admin/orders/order/figures/"),
+    Shown(name="admin-figures-wrong", path="/admin/orders/order/figures/?first=x", refused=True),
+    Shown(name="admin-product", path="/admin/orders/product/tea-mint/change/"),
+    Shown(name="admin-shipping-price", path="/admin/orders/shippingprice/add/"),
+    Shown(name="admin-tax-rates", path="/admin/orders/taxrate/"),
+    Shown(name="admin-discount-code", path="/admin/orders/discountcode/add/"),
     Shown(name="admin-password", path="/admin/password_change/"),
 )
 
@@ -281,6 +289,7 @@ ACTS = {
 PARTS = {
     "shop:order_status",
     "shop:address_fields",
+    "shop:checkout_sums",
     "ops:row",
     "ops:palette",
 }  # what a page fetches of itself

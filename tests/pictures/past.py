@@ -136,7 +136,7 @@ def places(orders: dict[str, str]) -> dict[str, str]:
         link = access.link(order)
         task = Task.objects.get(reference=order).id
         paths |= {f"order_{story}": link, f"stub_{story}": link.partition("?")[0]}
-        paths[f"task_{story}"] = str(task)
+        paths |= {f"task_{story}": str(task), f"id_{story}": order}
     return paths
 
 

@@ -1,8 +1,10 @@
 """Buy, pay and cancel as a customer does, and answer the requests to the shop's agents."""
 
 import re
+from importlib import import_module
 from uuid import UUID, uuid4
 
+from django.apps import apps
 from django.test import Client
 
 from orchestration import submission, task_requests
@@ -44,6 +46,11 @@ def products(count=3):
         )
         for number in range(count)
     )
+
+
+def tax_rates() -> None:
+    """Have the tax rates that the migration brings, also after tests that empty all tables."""
+    import_module("orders.migrations.0009_tax").fill(apps, None)
 
 
 def message(order=None, **changes) -> Message:

@@ -14,9 +14,9 @@ from orchestration.api import ensure_application, give, keep_tasks
 from orders.agents.partner_http import request_json
 from orders.agents.risk import ROLE
 from orders.api.scopes import READ_ORDERS, READ_STATUS, WRITE_ORDERS
-from orders.demo.catalogue import CATALOGUE, GONE
+from orders.demo.catalogue import CATALOGUE, FOOD, GONE, SHIPPING, WELCOME
 from orders.lifecycle.message import EMAIL_WORKFLOW, WORKFLOW
-from orders.models import Product
+from orders.models import DiscountCode, Product, ShippingPrice, TaxClass
 from orders.models.product import Availability
 from orders.money import whole
 from sasweb.stack import folders
@@ -27,7 +27,15 @@ TIMEOUT = 3.0  # seconds for an answer of the sandbox
 
 # permissions of the engine's roles on the shop's records
 VIEW = ("orders.view_order", "orders.view_product")
-EDIT = ("orders.add_product", "orders.change_product")
+EDIT = (
+    "orders.add_product",
+    "orders.change_product",
+    *(
+        f"orders.{act}_{row}"
+        for row in ("datedprice", "taxrate", "shippingprice", "discountcode")
+        for act in ("view", "add", "change", "delete")
+    ),
+)
 GROUPS = {"viewer": (), "operator": VIEW, "lead": VIEW, "admin": (*VIEW, *EDIT)}
 DECIDERS = ("operator", "lead")  # of the group that decides about risky payments
 
@@ -45,6 +53,7 @@ class Command(BaseCommand):
         self._verbose = verbosity > 0
         with transaction.atomic():
             added = add_products()
+            add_prices()
             self._say(f"{added} products added, {len(CATALOGUE)} in the catalogue")
             if added == len(CATALOGUE):  # the first time: later an admin may have changed it
                 keep_all()
@@ -83,6 +92,7 @@ def add_products() -> int:
                 summary=item.summary,
                 description=item.description,
                 price=item.price * whole() // 100,
+                tax_class=TaxClass.REDUCED if item.sku.startswith(FOOD) else TaxClass.STANDARD,
                 picture=item.sku,
                 position=position,
                 stock=Availability.FEW if item.sku == GONE else Availability.PLENTY,
@@ -92,6 +102,18 @@ def add_products() -> int:
         ignore_conflicts=True,
     )
     return Product.objects.count() - before
+
+
+def add_prices() -> None:
+    """Add shipping prices where there are none, and the demo's discount code."""
+    if not ShippingPrice.objects.exists():
+        ShippingPrice.objects.bulk_create(
+            ShippingPrice(
+                country=country, price=price * whole() // 100, free_from=free_from * whole()
+            )
+            for country, price, free_from in SHIPPING
+        )
+    DiscountCode.objects.get_or_create(code=WELCOME, defaults={"percent": 10_00})
 
 
 def keep_all() -> None:

@@ -1,5 +1,7 @@
 """The cart's page and its changes: partials for htmx, redirects otherwise."""
 
+from typing import Any
+
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
@@ -10,9 +12,13 @@ from django.views.decorators.http import require_POST, require_safe
 from django.views.decorators.vary import vary_on_headers
 from django_htmx.middleware import HtmxDetails
 
+from orders.countries import COUNTRIES, FIRST
 from orders.lifecycle.message import MAX_QUANTITY
 from orders.models import Product
+from orders.shop.accounts import usual_address
 from orders.shop.cart import BadQuantity, cart_of, changing, price, read_quantity
+from orders.shop.quote import Quote
+from orders.shop.tariff import tariff
 from orders.visitors import TooManyVisitors
 
 from .redirect import next_path, see_other
@@ -41,7 +47,7 @@ def add(request: Request) -> HttpResponse:
     try:
         quantity = read_quantity(request.POST.get("quantity", "1"))
         with changing(request) as cart:
-            cart.add(product.sku, quantity, price=product.price)
+            cart.add(product.sku, quantity, price=product.due)
     except (BadQuantity, TooManyVisitors) as problem:
         return _stay(request, str(problem), failed=True, status=_status(problem))
     return _stay(request, _("%(product)s is in your cart.") % {"product": _(product.name)})
@@ -63,7 +69,7 @@ def change(request: Request) -> HttpResponse:
     product = _sold(sku) if quantity else None  # the page shows the price beside the quantity
     with changing(request) as cart:
         if sku in cart.quantities:  # it may have been removed or ordered meanwhile
-            cart.change(sku, quantity, price=product.price if product else None)
+            cart.change(sku, quantity, price=product.due if product else None)
     return _changed(request)
 
 
@@ -83,10 +89,22 @@ def _sold(sku: str) -> Product | None:
     return Product.objects.available().filter(sku=sku[:100].replace("\0", "")).first()
 
 
-def _context(request: HttpRequest) -> dict[str, object]:
+def _context(request: HttpRequest) -> dict[str, Any]:
     cart = cart_of(request)
     removed = _sold(cart.removed.sku) if cart.removed else None
-    return {"cart": price(cart), "removed": removed, "most": MAX_QUANTITY}
+    priced = price(cart)
+    context = {"cart": priced, "removed": removed, "most": MAX_QUANTITY}
+    if not priced.lines:
+        return context
+    country = _country(request)
+    quote = Quote(priced, tariff(country))
+    return {**context, "sums": quote.sums, "country": COUNTRIES[country]}
+
+
+def _country(request: HttpRequest) -> str:
+    """Return where a visitor's parcels go as far as is known, or where most go."""
+    address = usual_address(request.user) if request.user.is_authenticated else None
+    return address.country if address and address.country in COUNTRIES else FIRST
 
 
 def _changed(request: Request, problem: str = "", sku: str = "") -> HttpResponse:

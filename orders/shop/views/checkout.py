@@ -1,7 +1,9 @@
 """The checkout: one page, one form, one order."""
 
-from dataclasses import asdict
+from collections.abc import Mapping
+from dataclasses import asdict, replace
 from http import HTTPStatus
+from typing import Any
 from uuid import UUID
 
 from django.http import HttpRequest, HttpResponse
@@ -9,17 +11,22 @@ from django.shortcuts import redirect, render
 from django.utils.translation import get_language
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.cache import never_cache
+from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.debug import sensitive_post_parameters
+from django.views.decorators.http import require_POST
 
 from orchestration.api import format_money
 from orders.currency import LARGEST_TOTAL, shop_currency
-from orders.lifecycle import access, placement
+from orders.lifecycle import access, discounts, placement
+from orders.lifecycle.fields import MAX_LENGTH
 from orders.lifecycle.message import Address, Mail, Message
 from orders.rate_limit import Limit
 from orders.shop.accounts import usual_address
-from orders.shop.cart import Cart, PricedCart, cart_of, changing, price
+from orders.shop.cart import Cart, cart_of, changing, price
 from orders.shop.checkout_token import BadToken, Token, read_token
 from orders.shop.forms import CheckoutForm
+from orders.shop.quote import Quote
+from orders.shop.tariff import tariff
 from orders.shop.typed import form_page, typed
 
 from . import errors
@@ -28,6 +35,7 @@ from .redirect import see_other
 
 # per IP address, which a whole company may share
 ORDERS = Limit("checkout", most=100, seconds=600)
+CODES = Limit("discount", most=100, seconds=600)
 TOO_MANY = _(
     "Very many orders came from your connection in a short time. Nothing was ordered; your cart and "
     "what you filled in are kept. Please wait %(minutes)d minutes, then send it again."
@@ -39,6 +47,10 @@ TOO_MUCH = _(
 CHANGED = _(
     "Your cart or a price has changed since you opened this page. Please check your order below "
     "and send it again. Nothing was ordered."
+)
+OTHER_TOTAL = _(
+    "The total is %(total)s now, by the country of delivery and the discount code. Please check your "
+    "order below and send it again. Nothing was ordered."
 )
 ORDERED_BEFORE = _(
     "You have placed this order already, with other details. It stands as it was placed; nothing "
@@ -59,9 +71,22 @@ def checkout(request: HttpRequest) -> HttpResponse:
         return _place(request, cart)
     if cart.id is None:
         return redirect("shop:cart")
-    return _show(
-        request, cart, price(cart), CheckoutForm(initial={**_known(request), **typed(request)})
-    )
+    form = CheckoutForm(initial={**_known(request), **typed(request)})
+    quote, _wrong = _quote(request, cart, form, form.initial)
+    return _show(request, cart, quote, form)
+
+
+@never_cache
+@sensitive_post_parameters()
+@csrf_exempt  # it changes nothing, and must work with a token from before a sign-in
+@require_POST  # what is typed in belongs in no address, and so in no log
+def sums(request: HttpRequest) -> HttpResponse:
+    """Return the fields of another country, and the sums and the token for it and for a code."""
+    form = CheckoutForm(initial=request.POST.dict())
+    cart = cart_of(request)
+    quote, wrong = _quote(request, cart, form, form.initial)
+    context = {"form": form, "wrong": wrong, **_priced(cart, quote)}
+    return render(request, "shop/_checkout_sums.html", context)
 
 
 def _place(request: HttpRequest, cart: Cart) -> HttpResponse:
@@ -69,43 +94,69 @@ def _place(request: HttpRequest, cart: Cart) -> HttpResponse:
     try:
         token = read_token(request.POST.get("token", ""))
     except BadToken as bad:
-        return _show(request, cart, price(cart), form, str(bad))
+        return _show(request, cart, _quote(request, cart, form, form.data)[0], form, str(bad))
     content = token.agreed(form.details) if form.is_valid() else ""
+    # look at the code before the placement: a parallel request that takes its last use has placed it
+    quote, wrong = _quote(request, cart, form, form.data)
     before = placement.placed(token.order)
     if before is not None:
         return _again(request, token.order, same=before == content)
-    priced = price(cart)
-    problem = _problem(cart, priced, token)
+    if wrong:
+        form.add_error("discount_code", wrong)
+    problem = _problem(cart, quote, token)
     if problem or not form.is_valid():
-        return _show(request, cart, priced, form, problem)
+        return _show(request, cart, quote, form, problem)
     if not ORDERS.allows_address(request):
-        return _too_many(request, cart, priced, form)
-    message = _message(token, priced, form, request)
+        return _too_many(request, cart, quote, form)
     try:
-        # from here on the order may exist, so an error page must not deny it
-        errors.may_be_ordered(request)
-        _order(request, message, content)
-    except placement.OtherContent:
-        return _again(request, token.order, same=False)
-    return _again(request, token.order, same=True)
+        return _order(request, _message(token, quote, form, request), content)
+    except discounts.NotValid as refusal:  # others were faster
+        form.add_error("discount_code", str(refusal))
+        return _show(request, cart, replace(quote, discount=None), form)
 
 
-def _problem(cart: Cart, priced: PricedCart, token: Token) -> str:
+def _quote(
+    request: HttpRequest, cart: Cart, form: CheckoutForm, filled: Mapping[str, Any]
+) -> tuple[Quote, str]:
+    """Return the price as the form is filled in, and what is wrong with the code in it, or ""."""
+    plain = Quote(price(cart), tariff(form.chosen_country))
+    code = str(filled.get("discount_code") or "").strip()[: MAX_LENGTH["code"]].replace("\0", "")
+    if not code or not plain.cart.lines:
+        return plain, ""
+    if not CODES.allows_address(request):
+        return plain, str(CODES.refusal_text)
+    try:
+        email = str(filled.get("email") or "")
+        return replace(plain, discount=discounts.find(code, plain.cart.subtotal, email)), ""
+    except discounts.NotValid as refusal:
+        return plain, str(refusal)
+
+
+def _problem(cart: Cart, quote: Quote, token: Token) -> str:
     """Return why this cart cannot be ordered as it was shown, or ""."""
-    if cart.id is None or token != Token.offer(cart.id, priced):
+    offer = Token.offer(cart.id, quote) if cart.id else None
+    if offer is None or (token.order, token.cart) != (offer.order, offer.cart):
         return str(CHANGED)
-    if priced.total > LARGEST_TOTAL:
+    if token.total != offer.total:
+        return OTHER_TOTAL % {"total": format_money(offer.total, shop_currency())}
+    if quote.total > LARGEST_TOTAL:
         return TOO_MUCH % {"most": format_money(LARGEST_TOTAL, shop_currency())}
     return ""
 
 
-def _order(request: HttpRequest, message: Message, content: str) -> None:
+def _order(request: HttpRequest, message: Message, content: str) -> HttpResponse:
     """Place the order and take it out of the cart, both or neither, and once."""
-    with changing(request) as cart:
-        new = placement.placed(message.order) is None
-        placement.place(message, content)
-        if new:
-            cart.take(message.order, {line.sku: line.quantity for line in message.lines})
+    # from here on the order may exist, so an error page must not deny it
+    errors.may_be_ordered(request)
+    try:
+        with changing(request) as cart:
+            new = placement.placed(message.order) is None
+            placement.place(message, content)
+            if new:
+                cart.take(message.order, {line.sku: line.quantity for line in message.lines})
+    except placement.OtherContent:
+        return _again(request, message.order, same=False)
+    return _again(request, message.order, same=True)
 
 
 def _again(request: HttpRequest, order: UUID, *, same: bool) -> HttpResponse:
@@ -117,34 +168,44 @@ def _again(request: HttpRequest, order: UUID, *, same: bool) -> HttpResponse:
 
 
 def _show(
-    request: HttpRequest, cart: Cart, priced: PricedCart, form: CheckoutForm, problem: str = ""
+    request: HttpRequest, cart: Cart, quote: Quote, form: CheckoutForm, problem: str = ""
 ) -> HttpResponse:
     """Show the form with a new token; 422 with errors."""
     context = {
-        "form": form if priced.lines else None,
-        "cart": priced,
+        "form": form if quote.cart.lines else None,
         "problem": problem,
-        "token": Token.offer(cart.id, priced).sign() if cart.id and priced.lines else "",
+        **_priced(cart, quote),
     }
     wrong = problem or form.errors
     status = HTTPStatus.UNPROCESSABLE_ENTITY if wrong else HTTPStatus.OK
     return render(request, "shop/checkout.html", context, status=status)
 
 
-def _too_many(
-    request: HttpRequest, cart: Cart, priced: PricedCart, form: CheckoutForm
-) -> HttpResponse:
-    response = _show(request, cart, priced, form, TOO_MANY % {"minutes": ORDERS.seconds // 60})
+def _priced(cart: Cart, quote: Quote) -> dict[str, Any]:
+    """Return what is shown of a price, and the token for it; without goods there is none."""
+    sold = cart.id if quote.cart.lines else None
+    return {
+        "cart": quote.cart,
+        "sums": quote.sums if sold else [],
+        "total": quote.total,
+        "token": Token.offer(sold, quote).sign() if sold else "",
+    }
+
+
+def _too_many(request: HttpRequest, cart: Cart, quote: Quote, form: CheckoutForm) -> HttpResponse:
+    response = _show(request, cart, quote, form, TOO_MANY % {"minutes": ORDERS.seconds // 60})
     response.status_code = HTTPStatus.TOO_MANY_REQUESTS
     response["Retry-After"] = str(ORDERS.seconds)
     return response
 
 
-def _message(token: Token, priced: PricedCart, form: CheckoutForm, request: HttpRequest) -> Message:
+def _message(token: Token, quote: Quote, form: CheckoutForm, request: HttpRequest) -> Message:
     address: Address = form.address()
-    currency = priced.lines[0].product.currency
+    currency = quote.cart.lines[0].product.currency
     language = get_language() or "en"
-    mail: Mail = placement.confirmation(token.order, address.name, token.total, currency, language)
+    mail: Mail = placement.confirmation(
+        token.order, address.name, token.total, currency, language, quote.charges
+    )
     return Message(
         order=token.order,
         email=form.cleaned_data["email"],
@@ -152,8 +213,9 @@ def _message(token: Token, priced: PricedCart, form: CheckoutForm, request: Http
         payment_method=form.cleaned_data["payment_method"],
         currency=currency,
         total=token.total,
-        lines=[line.as_line() for line in priced.lines],
+        lines=[line.as_line() for line in quote.cart.lines],
         confirmation=mail,
+        charges=quote.charges,
         customer=request.user.pk,
         language=language,
     )

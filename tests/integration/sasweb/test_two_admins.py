@@ -21,7 +21,7 @@ from orchestration.models import (
     StepPolicy,
     SupervisorPolicy,
 )
-from orders.models import Product
+from orders.models import DiscountCode, Product, ShippingPrice, TaxRate
 from tests.support.form import fields_of
 from tests.support.operators import browser, person
 from tests.support.page import page
@@ -48,6 +48,17 @@ def product():
 
 EDITS = {
     "orders.product": lambda: Edit(product(), ("price", "10.50"), ("summary", "Better."), "11.00"),
+    "orders.taxrate": lambda: Edit(
+        TaxRate.objects.create(country="CH", tax_class="standard", percent=810), ("percent", "18.00"),
+        ("tax_class", "reduced"), "17.00",
+    ),
+    "orders.shippingprice": lambda: Edit(
+        ShippingPrice.objects.create(country="DE", price=490),
+        ("price", "5.90"), ("free_from", "60.00"), "6.90",
+    ),
+    "orders.discountcode": lambda: Edit(
+        DiscountCode.objects.create(code="SPRING", percent=1000), ("percent", "12.00"), ("most", "5"), "15.00"
+    ),
     "orchestration.policy": lambda: Edit(
         Policy.objects.get(agent="greeter"), ("tries", "3"), ("failure_threshold", "6"), "4"
     ),

@@ -5,7 +5,7 @@ from django.utils import translation
 
 from orders.addresses import country, is_street, label, lines, needs_postcode
 from orders.countries import COUNTRIES, choices
-from orders.lifecycle.message import MAX_LENGTH
+from orders.lifecycle.fields import MAX_LENGTH
 from orders.shop.forms import AddressForm, CheckoutForm
 
 ADA = {"name": "Ada", "street": "Weg 12", "postcode": "10435", "city": "Berlin", "country": "DE"}

@@ -9,12 +9,13 @@ from django.utils import timezone
 from orchestration import submission
 from orchestration.api import Progress, Status, StatusKind, TaskState, progress, submit
 from orchestration.models import Submission, Task
+from orders.charges import Discount, charge
 from orders.lifecycle import placement, snapshots
 from orders.lifecycle.message import EMAIL_WORKFLOW, WORKFLOW, fingerprint, public
 from orders.lifecycle.placement import OtherContent
 from orders.lifecycle.requests import Change, ChangeRequest
 from orders.lifecycle.status import receive
-from orders.models import Order, OrderLine, Placement
+from orders.models import DiscountCode, Order, OrderLine, Placement
 from tests.support.shop import message
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("shelf")]
@@ -226,3 +227,13 @@ def test_placement_of_a_submission_set_aside_or_closed():
     for kind, aside in (("set_aside", "refused"), ("closed", "closed")):
         receive([status(placed.order, 0, kind)])
         assert Placement.objects.get(order=placed.order).aside == aside
+
+
+def test_use_of_a_code_is_given_back_once_its_order_is_closed():
+    DiscountCode.objects.create(code="SPRING", percent=1000)
+    sent = message()
+    charges = charge(sent.lines, discount=Discount(code="SPRING", percent=1000), rates={})
+    placement.place(replace(sent, charges=charges, total=1800), "a")
+    for kind, used in (("set_aside", 1), ("closed", 0)):
+        receive([status(sent.order, 0, kind)])
+        assert DiscountCode.objects.get().used == used

@@ -98,7 +98,7 @@ def test_cart_change_needs_post_and_a_csrf_token(client):
 
 def test_cart_page_query_count(client, django_assert_num_queries):
     fill_cart(client, sku_0=1, sku_1=1)
-    with django_assert_num_queries(2):  # the session, the products
+    with django_assert_num_queries(3):  # the session, the products, shipping and tax
         client.get("/cart/")
 
 

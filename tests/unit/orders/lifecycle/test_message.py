@@ -5,13 +5,13 @@ from uuid import UUID
 
 import pytest
 
+from orders.charges import NONE, Discount, charge
+from orders.lifecycle.fields import Malformed, NewerFormat
 from orders.lifecycle.message import (
     Address,
     Line,
     Mail,
-    Malformed,
     Message,
-    NewerFormat,
     fingerprint,
     order_number,
     read,
@@ -152,3 +152,62 @@ def test_postcode_may_be_missing_where_the_country_allows_it():
     data["address"]["country"] = "DE"
     with pytest.raises(Malformed, match="postcode"):
         read(data)
+
+
+def charged(**changes):
+    """Return the JSON of an order with shipping, a discount and tax."""
+    lines = message().lines
+    discount = Discount(code="WELCOME", percent=1000)
+    charges = charge(lines, shipping=490, discount=discount, rates={"a": 1900, "b": 700})
+    sent = message(charges=charges, total=2850 + 490 - 285).as_json()
+    sent["charges"] = {**sent["charges"], **changes}
+    return sent
+
+
+def test_message_with_charges_round_trip():
+    sent = charged()
+    assert read(sent).as_json() == sent
+    assert [tax.rate for tax in read(sent).charges.taxes] == [1900, 700]
+
+
+def test_message_without_charges_is_as_the_former_release_reads_it():
+    assert "charges" not in message().as_json()
+    assert read(message().as_json()).charges == NONE
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"shipping": 491}, "taxes are"),
+        ({"shipping": -1}, "shipping is -1"),
+        ({"shipping": "490"}, "shipping is '490'"),
+        ({"discount": 2851}, "discount is 2851"),
+        ({"discount": 0}, "taxes are"),
+        ({"code": ""}, "code is empty"),
+        ({"code": "x" * 31}, "code is longer than 30"),
+        ({"percent": 10001}, "percent is 10001"),
+        ({"rates": {"a": 1900, "c": 700}}, "products on the lines"),
+        ({"rates": {"a": 0}}, "rate is 0"),
+        ({"rates": []}, "products on the lines"),
+        ({"taxes": []}, "taxes are"),
+        ({"taxes": {}}, "must be a list"),
+        ({"taxes": [{"rate": 1900, "net": 1, "tax": 1}]}, "taxes are"),
+        ({"taxes": [{"rate": 1900, "net": 1}]}, "a tax lacks tax"),
+        ({"taxes": [{"rate": 1900, "net": True, "tax": 1}]}, "net is True"),
+    ],
+)
+def test_charges_malformed_give_the_reason(changes, reason):
+    with pytest.raises(Malformed, match=reason):
+        read(charged(**changes))
+
+
+def test_total_has_to_be_lines_and_charges():
+    sent = charged()
+    sent["total"] = 2850
+    with pytest.raises(Malformed, match="add up to 3055 with shipping and discount"):
+        read(sent)
+
+
+def test_charges_of_a_newer_release_are_not_malformed():
+    with pytest.raises(NewerFormat, match="unknown to this release: gift"):
+        read(charged(gift=1))

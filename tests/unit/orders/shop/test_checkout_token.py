@@ -10,11 +10,15 @@ from orders.shop import checkout_token
 from orders.shop.cart import BadQuantity, Cart, PricedCart, PricedLine, read_quantity
 from orders.shop.checkout_token import BadToken, Token, read_token
 from orders.shop.forms import FindForm
+from orders.shop.quote import Quote
+from orders.shop.tariff import Tariff
 
 
 def priced(price=950, quantity=2):
     product = Product(sku="a", name="Coffee", price=price)
-    return PricedCart((PricedLine(product, quantity),))
+    product.due = price
+    cart = PricedCart((PricedLine(product, quantity),))
+    return Quote(cart, Tariff(country="CH", rates={}))
 
 
 def test_token_round_trip():
