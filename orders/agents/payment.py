@@ -80,8 +80,8 @@ class Payment(PartnerAgent):
     async def authorize(self, call: Call) -> dict[str, Any]:
         """Authorize {order, amount, currency, payment_method, page?}.
 
-        Returns {id, status, risk?, review?, taken?}. Raises `Later` where the bank asks the customer, whom it sends back to `page`, and for a bank
-        transfer, which arrives in days.
+        Returns {id, status, risk?, review?, taken?}. Raises `Later` where the bank asks the customer, whom
+        it sends back to `page`, and for a bank transfer, which arrives in days.
         """
         payload = call.payload
         form = {
