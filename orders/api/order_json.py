@@ -1,5 +1,6 @@
 """An order as JSON for its application, from the shop's own rows."""
 
+from dataclasses import asdict
 from typing import Any
 
 from django.http import HttpRequest
@@ -10,6 +11,7 @@ from orders.charges import Charges, from_json
 from orders.lifecycle import access as links
 from orders.lifecycle import snapshots
 from orders.lifecycle.numbers import order_number
+from orders.lifecycle.paying import payment_due
 from orders.lifecycle.requests import Change, ChangeRequest
 from orders.lifecycle.tracking import parcel
 from orders.models import Order, Placement
@@ -78,6 +80,7 @@ def full(request: HttpRequest, row: Placement) -> dict[str, Any]:
         "status": _status(row, order),
         "cancellable": progress is not None and progress.undoable and not pending,
         "cancellation": _cancellation(asked),
+        "payment_due": _payment_due(request, progress) if not pending else None,
         "tracking": parcel(progress),
         "ended_at": progress.ended_at if progress else None,
         "steps": [
@@ -90,6 +93,12 @@ def full(request: HttpRequest, row: Placement) -> dict[str, Any]:
             for step in steps if step.state == api.StepState.ERROR
         ],
     }  # fmt: skip
+
+
+def _payment_due(request: HttpRequest, progress: api.Progress | None) -> dict[str, Any] | None:
+    """Return what the customer has to do; the bank's page is for who may act for the customer."""
+    due = payment_due(progress)
+    return asdict(due) if due and WRITE_ORDERS in caller(request).scopes else None
 
 
 def _status(row: Placement, order: Order | None) -> str:

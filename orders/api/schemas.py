@@ -16,6 +16,7 @@ from orders.lifecycle.plain_text import VISIBLE
 from orders.money import largest_price
 
 from .charge_schemas import CHARGES_EXAMPLE, CODE, Charged
+from .payment_schemas import PaymentDue
 from .schema_fields import COMPOSED, NUMBER, Amount, Currency, choice, optional_text, text
 
 POSTCODE = "As the country writes it. Required, except in Ireland."
@@ -194,6 +195,7 @@ class Order(Placed):
                     "status": "completed",
                     "cancellable": False,
                     "cancellation": None,
+                    "payment_due": None,
                     "tracking": "TRK4711",
                     "ended_at": PLACED,
                     "steps": [{"name": "reserve_stock", "direction": "do", "state": "processed",
@@ -207,6 +209,10 @@ class Order(Placed):
     status: Status
     cancellable: Annotated[bool, Field(description="Whether the order can be cancelled now.")]
     cancellation: Annotated[Literal["asked", "refused"] | None, Field(description=CANCELLATION)]
+    payment_due: Annotated[
+        PaymentDue | None,
+        Field(description="What the customer has to do; without orders:write it is null."),
+    ]
     tracking: Annotated[str, Field(description="The parcel's tracking number, once booked.")]
     ended_at: Annotated[datetime | None, Field(description="When processing or undo ended.")]
     steps: list[Step]

@@ -12,7 +12,7 @@ from playwright.sync_api import expect
 from drill.stack import Stack
 from drill.verdict import audited
 from sasweb.stack import folders
-from tests.journeys import shop_and_operations
+from tests.journeys import payments, shop_and_operations
 from tests.journeys.hand import Journey
 from tests.journeys.own_workflow import own_workflow
 from tests.support.chromium import launched
@@ -20,12 +20,17 @@ from tests.support.chromium import launched
 PAGE = folders.PROJECT / "docs" / "results" / "journeys.md"
 ON_A_STACK = (
     shop_and_operations.first_order,
+    payments.payment_confirmed,
+    payments.payment_by_keyboard,
+    payments.payment_refused,
+    payments.payment_abandoned,
+    payments.risky_order,
     shop_and_operations.outage,
     shop_and_operations.one_task,
     shop_and_operations.one_incident,
     shop_and_operations.policy,
 )
-HEAD = """# Six journeys
+HEAD = """# Journeys
 
 `make journeys` has a browser do what people come for, on a stack of its own, and counts.
 A list to choose from is two clicks, a shortcut is one. The seconds are those of the software,

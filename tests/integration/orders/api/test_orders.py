@@ -8,7 +8,9 @@ from django.db import connection, connections
 from django.test import Client
 
 from orchestration import submission
+from orchestration.applications import tokens
 from orchestration.models import Application, StatusMessage, Submission, Task
+from orchestration.testing.outcomes import later
 from orders.lifecycle.message import WORKFLOW
 from orders.models import Order, Placement, Product
 from tests.support.applications import Caller, application, new_order
@@ -67,6 +69,21 @@ def test_order_is_completed_for_application_and_shop(till):
     messages = StatusMessage.objects.order_by("id").values_list("reply_to", "kind")
     assert list(messages) == [("till", "received"), ("till", "completed")]
     assert Order.objects.get().status == "confirmed"
+
+
+def test_payment_that_waits_for_its_customer_is_shown_to_who_may_act(run, till):
+    transfer = {"holder": "K", "iban": "DE00", "bic": "B", "reference": "R", "amount": 2000}
+    accepted = {"id": "pi_1", "page": "https://bank.test/1", "transfer": transfer}
+    run.script("payment.authorize", later(accepted, id="pi_1", look=600))
+    order = placed(till, payment_method="customer_balance")
+    assert till.get(f"orders/{order['id']}").json()["payment_due"] is None
+    run.go()
+    due = till.get(f"orders/{order['id']}").json()["payment_due"]
+    assert due == {"page": "https://bank.test/1", "transfer": transfer}
+    till_row = Application.objects.get(name="till")
+    _, token = tokens.issue(till_row, label="reads", scopes=["orders:read"], by="ada")
+    reader = Caller(token)
+    assert reader.get(f"orders/{order['id']}").json()["payment_due"] is None
 
 
 def test_place_repeated_returns_the_same_response(till):
