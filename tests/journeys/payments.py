@@ -1,6 +1,7 @@
 """The journeys of payments that wait: for the customer at their bank, or for a person who decides."""
 
 import re
+import time
 
 from playwright.sync_api import Browser, Page, expect
 
@@ -25,6 +26,7 @@ WHERE w.step_id = s.id AND t.reference = %s AND s.name = 'authorize_payment'
 def _placed(page: Page, hand: Hand, card: str) -> str:
     """Send the filled checkout; return the order's id."""
     fill_checkout(page, card)
+    hand.began = time.monotonic()
     hand.click(page.get_by_role("button", name=re.compile("Place the order")))
     page.wait_for_url(re.compile(r"/orders/[0-9a-f-]{36}/"))
     return page.url.split("/orders/")[1][:36]
