@@ -45,7 +45,8 @@ class DatedPriceForm(InCurrency):
 class DatedPriceInline(admin.StackedInline):  # type: ignore[type-arg] # no generic at run time
     """The prices of a product from a date on; the one that began last is shown to customers.
 
-    One that is wrong is deleted and added anew: so two people at once cannot mix theirs. Stacked, as lines are.
+    One that is wrong is deleted and added anew: so two people at once cannot mix theirs.
+    Stacked, as the lines of orders are.
     """
 
     model = DatedPrice
