@@ -7,7 +7,6 @@ from typing import Any
 from django.contrib import admin
 from django.core.exceptions import ValidationError
 from django.db.models import QuerySet
-from django.forms import Field
 from django.http import HttpRequest
 
 from orchestration.api import format_money
@@ -43,10 +42,11 @@ class DatedPriceForm(InCurrency):
         return at
 
 
-class DatedPriceInline(admin.TabularInline):  # type: ignore[type-arg] # no generic at run time
+class DatedPriceInline(admin.StackedInline):  # type: ignore[type-arg] # no generic at run time
     """The prices of a product from a date on; the one that began last is shown to customers.
 
     One that is wrong is deleted and added anew: so two people at once cannot mix theirs.
+    Stacked, as the lines of orders are.
     """
 
     model = DatedPrice
@@ -68,7 +68,7 @@ class DatedPriceInline(admin.TabularInline):  # type: ignore[type-arg] # no gene
         return False
 
 
-class NewDatedPriceInline(admin.TabularInline):  # type: ignore[type-arg] # as above
+class NewDatedPriceInline(admin.StackedInline):  # type: ignore[type-arg] # as above
     """A price to add to a product."""
 
     model = DatedPrice
@@ -76,15 +76,6 @@ class NewDatedPriceInline(admin.TabularInline):  # type: ignore[type-arg] # as a
     extra = max_num = 1
     verbose_name = "new dated price"
     verbose_name_plural = "new dated prices"
-
-    def formfield_for_dbfield(
-        self, db_field: Any, request: HttpRequest, **kwargs: Any
-    ) -> Field | None:
-        """Name the currency above the column of prices."""
-        field = super().formfield_for_dbfield(db_field, request, **kwargs)
-        if field and db_field.name == "price":
-            field.label = f"Price in {shop_currency()}"
-        return field
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[DatedPrice]:
         """Return none: the other inline has those that are there."""
