@@ -1,7 +1,8 @@
 """The door of the staff's pages: no address behind it is reached but by a session that is good for it.
 
-A session that lacks its second factor is as good as none: its user is anonymous to all views, and
-`request.half_in` to the pages of the login. So a new page below these addresses is guarded from the start.
+A session that still needs a second factor is as good as none, except to the pages that set one up: its user
+is anonymous to all other views, and `request.half_in`. So a new page below these addresses is guarded from
+the start.
 """
 
 from collections.abc import Callable
@@ -22,14 +23,16 @@ from orders.shop.views.redirect import see_other
 from . import sessions
 from .sessions import Standing
 
+URLCONF = "sasweb.staff.urls"  # in which allauth's names lead to pages of the staff's login
 PAGES = ("/ops/", "/admin/")
 BEHIND = (*PAGES, "/login/", "/metrics")
+SET_UP = ("/login/second-factor/", "/login/again/")  # to set up a second factor
 
 
 class Visit(HttpRequest):
     """An authenticated staff request."""
 
-    half_in: User | None = None  # whose password was right, and whose second factor is awaited
+    half_in: User | None = None  # whose password was right, and who has to set a second factor up
     ended: User | None = None  # whose session has ended just now
 
 
@@ -46,6 +49,7 @@ def door(
     def guarded(request: HttpRequest) -> HttpResponseBase:
         if not request.path_info.startswith(BEHIND):
             return answer(request)
+        request.urlconf = URLCONF  # type: ignore[attr-defined]  # Django's attribute
         _look(visit(request))
         if request.user.is_authenticated:
             return _with_end(request, answer(request))
@@ -69,7 +73,8 @@ def _look(request: Visit) -> None:
             sessions.touch(request)
         case Standing.HALF:
             request.half_in = user
-            request.user = AnonymousUser()
+            if not request.path_info.startswith(SET_UP):
+                request.user = AnonymousUser()
         case Standing.ENDED:
             request.ended = user
             logout(request)
@@ -115,4 +120,4 @@ def of_this_site(request: HttpRequest) -> bool:
 
 
 def _way_in(request: Visit) -> str:
-    return reverse("second_factor_code" if request.half_in else "login")
+    return "/login/second-factor/" if request.half_in else reverse("login")
