@@ -102,10 +102,11 @@ class Code(Refusing, mfa.AuthenticateView):
         user = self.stage.login.user
         return second_factor.may_try(user, works_here=sessions.works_here(user))
 
-    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        """Forget what was typed where it is too often."""
-        response = super().post(request, *args, **kwargs)
-        return response
+    def form_valid(self, form: Any) -> HttpResponse:
+        """Go on with the login, to the page that was asked for last."""
+        login = self.stage.login
+        login.redirect_url = next_path(self.request) or login.redirect_url
+        return see_other(super().form_valid(form)["Location"])
 
     def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
         """Show empty forms where what was sent was not looked at."""

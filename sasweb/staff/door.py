@@ -11,11 +11,12 @@ from math import isfinite
 from typing import cast
 from urllib.parse import urlencode
 
+from allauth.account.internal.stagekit import get_pending_stage
+from allauth.mfa.stages import AuthenticateStage
 from django.conf import settings
 from django.contrib.auth import logout
 from django.contrib.auth.models import AnonymousUser, User
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
-from django.urls import reverse
 
 from orders.shop.views.errors import page_before
 from orders.shop.views.redirect import see_other
@@ -96,7 +97,8 @@ def _turned_away(request: Visit) -> HttpResponseBase | None:
         return HttpResponse(status=HTTPStatus.UNAUTHORIZED)  # the page stays, and offers to log in
     if request.method == "POST":
         return _after_form(request) if of_this_site(request) else None
-    if request.method not in {"GET", "HEAD"} or not (request.half_in or request.ended):
+    known = request.half_in or request.ended or _awaits_code(request)
+    if request.method not in {"GET", "HEAD"} or not known:
         return None
     query = {"next": request.get_full_path(), **({"ended": "1"} if request.ended else {})}
     return HttpResponseRedirect(f"{_way_in(request)}?{urlencode(query)}")
@@ -120,4 +122,12 @@ def of_this_site(request: HttpRequest) -> bool:
 
 
 def _way_in(request: Visit) -> str:
-    return "/login/second-factor/" if request.half_in else reverse("login")
+    if request.half_in:
+        return "/login/second-factor/"
+    return "/login/code/" if _awaits_code(request) else "/login/"
+
+
+def _awaits_code(request: HttpRequest) -> bool:
+    """Return whether the password was right, and the second factor is to be shown."""
+    stage = get_pending_stage(request)
+    return bool(stage and stage.key == AuthenticateStage.key)
