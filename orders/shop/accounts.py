@@ -45,13 +45,13 @@ def open_account(email: str, password: str) -> EmailAddress | None:
 
     One that was never confirmed gets the new password: perhaps another person had typed the address.
     """
-    made = User(username=account_name(email), email=email.strip())
+    made = User(username=account_name(email), email=User.objects.normalize_email(email.strip()))
     made.set_password(password)  # also for one that exists, so that the answer takes as long
     known = find_account(email)
     if known is None:
         with suppress(IntegrityError), transaction.atomic():
             made.save()
-            return EmailAddress.objects.create(user=made, email=made.email.lower(), primary=True)
+            return EmailAddress.objects.create(user=made, email=made.email, primary=True)
         return None
     address = confirmations.awaited(known)
     if address:

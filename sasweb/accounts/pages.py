@@ -85,10 +85,13 @@ class Changing(Refusing):
         user = _user(self.request)
         return second_factor.may_try(user, works_here=sessions.works_here(user))
 
-    def changed(self, words: str) -> None:
-        """Note what was done, for this session and in the user's history."""
-        second_factor.record(_user(self.request), _user(self.request), words)
-        sessions.renew_factor(self.request, _user(self.request))
+
+def _changed(request: HttpRequest, words: str) -> None:
+    """Note what was done, for this session and, of staff, in the user's history."""
+    user = _user(request)
+    if sessions.works_here(user):
+        second_factor.record(user, user, words)
+    sessions.renew_factor(request, user)
 
 
 @page
@@ -159,7 +162,7 @@ class App(Changing, ActivateTOTPView):
             User.objects.select_for_update().get(pk=user.pk)  # one at a time
             Authenticator.objects.filter(user=user, type=Authenticator.Type.TOTP).delete()
             _made, codes = activate_totp(self.request, form)
-            self.changed("Second factor set up.")
+            _changed(self.request, "Second factor set up.")
         return see_other(_after_adding(self.request, with_codes=bool(codes)))
 
 
@@ -170,7 +173,7 @@ class NoApp(Refusing, DeactivateTOTPView):
     def form_valid(self, form: Any) -> HttpResponse:
         """Remove it."""
         response = super().form_valid(form)
-        _removed(self.request)
+        _changed(self.request, "Second factor removed.")
         return cast("HttpResponse", response)
 
 
@@ -183,7 +186,7 @@ class Passkey(Changing, AddWebAuthnView):
     def form_valid(self, form: Any) -> HttpResponse:
         """Keep it."""
         super().form_valid(form)
-        self.changed("Passkey added.")
+        _changed(self.request, "Passkey added.")
         return see_other(
             _after_adding(self.request, with_codes=self.did_generate_recovery_codes)
         )
@@ -201,7 +204,7 @@ class NoPasskey(Refusing, RemoveWebAuthnView):
             messages.error(self.request, _("Set up another second factor first: one is required."))
             return see_other(reverse("mfa_index"))
         response = super().form_valid(form)
-        _removed(self.request)
+        _changed(self.request, "Second factor removed.")
         return cast("HttpResponse", response)
 
 
@@ -230,8 +233,7 @@ class NewCodes(Refusing, GenerateRecoveryCodesView):
     def form_valid(self, form: Any) -> HttpResponse:
         """Make them; the old ones are worth nothing."""
         response = super().form_valid(form)
-        second_factor.record(_user(self.request), _user(self.request), "New recovery codes made.")
-        sessions.renew_factor(self.request, _user(self.request))
+        _changed(self.request, "New recovery codes made.")
         return cast("HttpResponse", response)
 
 
@@ -272,11 +274,6 @@ class PasskeyLogin(LoginWebAuthnView):
             messages.error(request, PASSKEYS.refusal_text)
             return see_other(reverse("account_login"))
         return cast("HttpResponse", super().post(request, *args, **kwargs))
-
-
-def _removed(request: HttpRequest) -> None:
-    second_factor.record(_user(request), _user(request), "Second factor removed.")
-    sessions.renew_factor(request, _user(request))
 
 
 def _after_adding(request: HttpRequest, *, with_codes: bool) -> str:

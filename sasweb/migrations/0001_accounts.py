@@ -31,7 +31,7 @@ def verify_addresses(apps, schema_editor):
     known = EmailAddress.objects.values("user")
     rows = []
     for id_, email in User.objects.exclude(email="").exclude(id__in=known).values_list("id", "email").iterator():
-        rows.append(EmailAddress(user_id=id_, email=email.lower(), verified=True, primary=True))
+        rows.append(EmailAddress(user_id=id_, email=email, verified=True, primary=True))
         if len(rows) == BATCH:
             EmailAddress.objects.bulk_create(rows)
             rows = []

@@ -37,13 +37,18 @@ class Standing(Enum):
 
 
 def works_here(user: User | AnonymousUser) -> bool:
-    """Return whether an account is one of staff: it may enter the admin, or has any permission."""
+    """Return whether an account is one of staff: it may enter the admin, or has any permission.
+
+    None is in reach of a web process for the shop alone, nor are permissions.
+    """
+    if not settings.FOR_STAFF:
+        return False
     return bool(user.is_staff or user.is_superuser or user.get_all_permissions())
 
 
 def keep_apart(*, request: HttpRequest, user: User) -> None:
     """Mark the session of staff as theirs, whichever login they use."""
-    if settings.FOR_STAFF and works_here(user):
+    if works_here(user):
         _store(request).begin_for_staff()
 
 

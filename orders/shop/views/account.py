@@ -64,11 +64,7 @@ def sign_in(request: HttpRequest) -> HttpResponse:
     if not form.is_valid() or form.user is None:
         return _form(request, "sign_in", form)
     change_of_person(request, form.user)
-    name = form.user.get_username()
-    login = Login(user=form.user, redirect_url=next_path(request) or reverse("shop:account"))
-    response = perform_password_login(request, {"username": name}, login)
-    devices.remember(response, name)
-    return response
+    return _go_on(request, form.user, next_path(request))
 
 
 @never_cache
@@ -120,10 +116,7 @@ def confirm(request: HttpRequest, key: str) -> HttpResponse:
     if name != user.get_username():
         return see_other(reverse("shop:sign_in"))
     change_of_person(request, user)
-    login = Login(user=user, redirect_url=onward or reverse("shop:account"))
-    response = perform_password_login(request, {"username": name}, login)
-    devices.remember(response, name)
-    return response
+    return _go_on(request, user, onward)
 
 
 @never_cache
@@ -182,6 +175,15 @@ def password(request: HttpRequest) -> HttpResponse:
     password_changed.send(sender=User, request=request, user=customer)
     messages.success(request, _("Your password is changed. You are signed out everywhere else."))
     return see_other(reverse("shop:account"))
+
+
+def _go_on(request: HttpRequest, user: User, onward: str) -> HttpResponse:
+    """Go on after the password: to the second factor, or into the account; remember the browser."""
+    name = user.get_username()
+    login = Login(user=user, redirect_url=onward or reverse("shop:account"))
+    response = see_other(perform_password_login(request, {"username": name}, login)["Location"])
+    devices.remember(response, name)
+    return response
 
 
 def change_of_person(request: HttpRequest, user: User) -> None:
