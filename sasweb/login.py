@@ -1,12 +1,11 @@
 """The one login of those who work here; it opens customers' accounts, too, so it is not for guessing."""
 
 from http import HTTPStatus
-from typing import Any, cast
+from typing import Any
 
 from allauth.account.internal.flows.login import perform_password_login
 from allauth.account.models import Login as LoginInProgress
 from django.contrib.auth.forms import AuthenticationForm
-from django.contrib.auth.models import User
 from django.contrib.auth.views import LoginView
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import render
@@ -50,11 +49,11 @@ class Login(LoginView):
 
     def form_valid(self, form: AuthenticationForm) -> HttpResponse:
         """Go on to the second factor, or log in; remember the browser."""
-        user = cast("User", form.get_user())
+        user = form.get_user()
         change_of_person(self.request, user)
         name = user.get_username()
         login = LoginInProgress(user=user, redirect_url=self.get_success_url())
-        response = perform_password_login(self.request, {"username": name}, login)
+        response: HttpResponse = perform_password_login(self.request, {"username": name}, login)
         devices.remember(response, name)
         return response
 

@@ -188,7 +188,9 @@ AUTH_PASSWORD_VALIDATORS = [
         "NumericPasswordValidator",
     )
 ]
-LOGIN_URL = "account_login"  # of customers or of staff, by the page that asks (`sasweb/staff/urls.py`)
+LOGIN_URL = (
+    "account_login"  # of customers or of staff, by the page that asks (`sasweb/staff/urls.py`)
+)
 LOGIN_REDIRECT_URL = "/ops/"
 LOGOUT_REDIRECT_URL = "/"
 AXES_FAILURE_LIMIT = 10

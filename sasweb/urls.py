@@ -51,6 +51,9 @@ if settings.FOR_STAFF:
             forgotten.Reset.as_view(),
             name="staff_password_reset",
         ),
-        path("login/set-up/", RedirectView.as_view(url="/login/second-factor/app/", query_string=True)),
+        path(
+            "login/set-up/",
+            RedirectView.as_view(url="/login/second-factor/app/", query_string=True),
+        ),
         path("metrics", metrics, {"others": request_metrics.collectors}, name="metrics"),
     ]

@@ -51,7 +51,7 @@ class AccountAdapter(DefaultAccountAdapter):
 
     def login(self, request: HttpRequest, user: User) -> None:
         """Begin the session."""
-        user.backend = BACKEND  # type: ignore[attr-defined]  # as `authenticate` sets it
+        user.backend = BACKEND  # as `authenticate` sets it
         super().login(request, user)
 
     def respond_user_inactive(self, request: HttpRequest, user: User) -> HttpResponse:  # noqa: ARG002

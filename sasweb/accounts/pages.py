@@ -187,9 +187,7 @@ class Passkey(Changing, AddWebAuthnView):
         """Keep it."""
         super().form_valid(form)
         _changed(self.request, "Passkey added.")
-        return see_other(
-            _after_adding(self.request, with_codes=self.did_generate_recovery_codes)
-        )
+        return see_other(_after_adding(self.request, with_codes=self.did_generate_recovery_codes))
 
 
 @page

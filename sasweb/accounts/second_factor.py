@@ -25,7 +25,7 @@ OF_CUSTOMERS_A_DAY = Limit("second-factor-day", most=100, seconds=86_400)
 # A code of an app is good for three steps of 30 seconds, in every process once: allauth notes it in one.
 USES = Limit("staff-second-factor-code", most=1, seconds=90)
 OF_CUSTOMERS_USES = Limit("second-factor-code", most=1, seconds=90)
-DIGITS = 6  # of a code of an app; whatever is longer is a recovery code
+DIGITS = 6  # of a code of an app; a longer one is a recovery code
 RECOVERY = str(Authenticator.Type.RECOVERY_CODES)
 
 

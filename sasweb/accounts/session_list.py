@@ -60,9 +60,9 @@ def _live(user: User) -> list[UserSession]:
     rows = list(UserSession.objects.filter(user=user).order_by("-created_at", "-pk"))
     keys = [row.session_key for row in rows]
     good = set(
-        Session.objects.filter(
-            session_key__in=keys, expire_date__gt=timezone.now()
-        ).values_list("session_key", flat=True)
+        Session.objects.filter(session_key__in=keys, expire_date__gt=timezone.now()).values_list(
+            "session_key", flat=True
+        )
     )
     if ended := [row.pk for row in rows if row.session_key not in good]:
         UserSession.objects.filter(pk__in=ended).delete()

@@ -38,7 +38,10 @@ def _end(request: HttpRequest, user: User) -> HttpResponse:
     elif chosen.isdecimal() and len(chosen) < 19 and session_list.end(user, id_=int(chosen)):
         messages.success(request, _("The session has ended."))
     else:
-        context = {"sessions": session_list.of(request, user), "problem": _("This session has ended already.")}
+        context = {
+            "sessions": session_list.of(request, user),
+            "problem": _("This session has ended already."),
+        }
         return render(
             request, "usersessions/sessions.html", context, status=HTTPStatus.UNPROCESSABLE_ENTITY
         )

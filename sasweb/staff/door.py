@@ -50,7 +50,7 @@ def door(
     def guarded(request: HttpRequest) -> HttpResponseBase:
         if not request.path_info.startswith(BEHIND):
             return answer(request)
-        request.urlconf = URLCONF  # type: ignore[attr-defined]  # Django's attribute
+        request.urlconf = URLCONF
         _look(visit(request))
         if request.user.is_authenticated:
             return _with_end(request, answer(request))

@@ -72,7 +72,9 @@ def renew_factor(request: HttpRequest, user: User) -> None:
 
     So it has shown one of those that are set up now, or none if none is.
     """
-    others = [record for record in get_authentication_records(request, user) if not _is_factor(record)]
+    others = [
+        record for record in get_authentication_records(request, user) if not _is_factor(record)
+    ]
     request.session[AUTHENTICATION_METHODS_SESSION_KEY] = others
     for device in second_factor.devices(user)[:1]:
         record_authentication(request, user, "mfa", id=device)
@@ -86,7 +88,9 @@ def standing(request: HttpRequest, user: User) -> Standing:
         return Standing.ENDED
     known = second_factor.of(user)
     is_on = any(kind != second_factor.RECOVERY for kind in known.values())
-    shown = [record["id"] for record in get_authentication_records(request, user) if _is_factor(record)]
+    shown = [
+        record["id"] for record in get_authentication_records(request, user) if _is_factor(record)
+    ]
     if not known.keys().isdisjoint(shown) or not (shown or is_on or settings.SECOND_FACTOR):
         return Standing.IN
     # one whose device was reset or replaced elsewhere ends: its browser may be the one that was lost

@@ -5,10 +5,10 @@ from http import HTTPStatus
 from typing import Any
 from uuid import UUID
 
-from django.contrib import messages
 from allauth.account.internal.flows.login import perform_password_login
 from allauth.account.models import Login
 from allauth.account.signals import password_changed
+from django.contrib import messages
 from django.contrib.auth import update_session_auth_hash
 from django.contrib.auth.decorators import login_required
 from django.contrib.auth.models import AnonymousUser, User
@@ -43,7 +43,9 @@ from .redirect import next_path, see_other
 SIGN_INS = Limit("sign-in", most=60, seconds=600)
 SIGN_UPS = Limit("sign-up", most=20, seconds=3600)
 PASSWORDS = Limit("password", most=10, seconds=600)
-SIGNED_UP = "signed_up"  # in a session: the name of the account that was asked for, and where to go then
+SIGNED_UP = (
+    "signed_up"  # in a session: the name of the account that was asked for, and where to go then
+)
 
 signed_in = login_required(login_url="shop:sign_in")
 

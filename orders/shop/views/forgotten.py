@@ -21,8 +21,8 @@ from django.views.generic import FormView
 from orders.rate_limit import Limit
 from orders.shop import account_letters
 from orders.shop.account_forms import ForgottenForm, ResetPasswordForm
-from orders.shop.accounts import find_account
 from orders.shop.account_letters import Letter
+from orders.shop.accounts import find_account
 from orders.shop.typed import form_page, typed
 
 if TYPE_CHECKING:  # generic for the type checker only

@@ -66,7 +66,9 @@ def test_answer_is_the_same_for_an_address_with_an_account(known):
         person(EMAIL, email=EMAIL)
     clients = Client(), Client()
     emails = EMAIL.upper(), "new@example.org"
-    answers = [sign_up(email, "another one", who) for email, who in zip(emails, clients, strict=True)]
+    answers = [
+        sign_up(email, "another one", who) for email, who in zip(emails, clients, strict=True)
+    ]
     assert [(answer.status_code, answer["Location"]) for answer in answers] == [
         (303, "/account/check-mail/")
     ] * 2

@@ -40,7 +40,9 @@ def test_customer_sets_up_an_app_and_is_asked_for_its_code():
     assert third.get("/account/").status_code == 200
 
 
-@pytest.mark.parametrize("address", [OWN, APP, f"{OWN}passkey/", f"{OWN}codes/", "/account/sessions/"])
+@pytest.mark.parametrize(
+    "address", [OWN, APP, f"{OWN}passkey/", f"{OWN}codes/", "/account/sessions/"]
+)
 def test_pages_need_a_sign_in(address):
     assert Client().get(address)["Location"].startswith("/account/sign-in/?next=")
 
@@ -111,7 +113,9 @@ def test_forged_passkey_lets_no_one_in(sent):
 
 def test_second_factor_of_another_account_is_not_removed():
     person = confirmed(EMAIL)
-    row = Authenticator.objects.create(user=person, type="webauthn", data={"name": "x", "credential": {}})
+    row = Authenticator.objects.create(
+        user=person, type="webauthn", data={"name": "x", "credential": {}}
+    )
     eve = customer("eve@example.org")
     assert eve.post(f"{OWN}passkey/{row.pk}/remove/").status_code == 404
     assert eve.post(f"{APP}remove/").status_code == 404

@@ -30,7 +30,7 @@ def signed_in(client):
     return client.get("/account/").status_code == 200
 
 
-def test_sessions_are_listed_and_ended_one_by_one():
+def test_sessions_are_listed_and_each_can_be_ended():
     mine = customer()
     phone, tablet = sign_in("A phone"), sign_in("A tablet")
     assert "A phone" in mine.get(PAGE).text
@@ -101,7 +101,7 @@ def test_staff_end_their_sessions_at_their_own_address():
 def test_page_costs_the_same_with_many_sessions():
     mine = customer()
     mine.get(PAGE)  # it gives the cookie of a visitor
-    one = query_count(mine, PAGE)
+    cost = query_count(mine, PAGE)
     for _ in range(4):
         sign_in()
-    assert query_count(mine, PAGE) == one
+    assert query_count(mine, PAGE) == cost

@@ -1,7 +1,5 @@
 """The second factor of staff: its set-up, its codes, its reset, and the ways around it."""
 
-import re
-
 import pytest
 from allauth.mfa.models import Authenticator
 from django.contrib.admin.models import LogEntry
@@ -343,7 +341,18 @@ def test_each_address_is_behind_the_door_or_open_to_everyone():
     """A new one has to be put on one side; `/ops/` and `/admin/` are behind it as a whole."""
     routes = {f"/{pattern.pattern}" for pattern in get_resolver().url_patterns}
     unguarded = {route for route in routes if not route.startswith(BEHIND)}
-    assert unguarded == {"/", "/account/", "/account/check-mail/", "/account/sign-in/", "/api/", "/hooks/", "/language/", "/livez", "/logout/", "/readyz"}
+    assert unguarded == {
+        "/",
+        "/account/",
+        "/account/check-mail/",
+        "/account/sign-in/",
+        "/api/",
+        "/hooks/",
+        "/language/",
+        "/livez",
+        "/logout/",
+        "/readyz",
+    }
 
 
 def test_secrets_are_in_no_admin_page(ada):
