@@ -45,7 +45,9 @@ def test_second_factor_is_set_up_and_asked_for(chromium, transactional_db, live_
         page = visit("/ops/agents/")
         check(page)
         type_password(page, "ada")
-        page.wait_for_url("**/login/set-up/**")
+        page.wait_for_url("**/login/second-factor/**")
+        check(page)
+        page.get_by_role("link", name="Set up an app").click()
         code = page.locator("img")
         expect(code).to_be_visible()
         assert code.evaluate("image => image.naturalWidth") > 100
