@@ -6,8 +6,7 @@ import pytest
 from allauth.mfa.models import Authenticator
 from playwright.sync_api import expect
 
-from tests.browser.people import visiting
-from tests.browser.test_login_of_staff import check, type_password
+from tests.browser.people import check, type_password, visiting
 from tests.support.customers import PASSWORD, confirmed
 from tests.support.operators import person
 from tests.support.second_factor import App
