@@ -1,4 +1,5 @@
-// Passkeys: a form's button opens the browser's dialog, and what comes of it is sent with the form.
+// Passkeys: a form's button opens the browser's dialog, and what comes of it is sent with the form. Forms are
+// hidden where scripts or the browser have none.
 
 const calls = {
   create: async ({ publicKey }) => {
@@ -16,8 +17,7 @@ const ofPage = () => JSON.parse(document.getElementById("passkey-options").textC
 
 async function ofServer(form) {
   const answer = await fetch(form.action, { headers: { Accept: "application/json" } });
-  if (!answer.ok) throw new Error(`${answer.status}`);
-  return answer.json();
+  return answer.json(); // fails where it was asked for too often: that leads to a page
 }
 
 async function credential(form) {
@@ -28,6 +28,7 @@ async function credential(form) {
 }
 
 for (const form of document.querySelectorAll("form[data-passkey]")) {
+  form.hidden = !window.PublicKeyCredential?.parseRequestOptionsFromJSON;
   const failed = document.querySelector("[data-passkey-failed]");
   form.addEventListener("submit", async (event) => {
     event.preventDefault();

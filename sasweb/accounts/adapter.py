@@ -76,9 +76,20 @@ class AccountAdapter(DefaultAccountAdapter):
 
     def is_reauthentication_required(self, *, app: str) -> bool:  # noqa: ARG002
         """Return whether the password or factor was shown too long ago for a page that changes them."""
+        if sessions.lacks_factor(self.request, self.request.user):
+            return True
         records = get_authentication_records(self.request, self.request.user)
         last = max((record["at"] for record in records), default=0)
         return bool(time.time() - last > settings.ACCOUNT_REAUTHENTICATION_TIMEOUT)
+
+    def get_reauthentication_methods(self, user: User) -> list[dict[str, Any]]:
+        """Return how to show that it is the same person: with a second factor, if the session lacks it.
+
+        Such a session is from before it was set up: with the password it would else remove the factor.
+        """
+        ways: list[dict[str, Any]] = super().get_reauthentication_methods(user)
+        lacks = user.is_authenticated and sessions.lacks_factor(self.request, user)
+        return [way for way in ways if not (lacks and way["id"] == "reauthenticate")]
 
 
 class FactorAdapter(DefaultMFAAdapter):
@@ -89,6 +100,13 @@ class FactorAdapter(DefaultMFAAdapter):
 
     def _get_user_identifier(self, user: User) -> str:
         return user.get_username()
+
+    def build_totp_svg(self, url: str) -> str:
+        """Return the QR code on white, which apps read in dark pages, too."""
+        import qrcode  # for this page alone
+        from qrcode.image.svg import SvgPathFillImage
+
+        return str(qrcode.make(url, image_factory=SvgPathFillImage).to_string(encoding="unicode"))
 
     def can_delete_authenticator(self, authenticator: Authenticator) -> bool:
         """Return whether one may be removed: not the last one where it is required."""

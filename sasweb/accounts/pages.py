@@ -32,11 +32,11 @@ from orders.rate_limit import Limit
 from orders.shop.views.redirect import next_path, see_other
 from sasweb.staff import sessions
 
-from . import second_factor
+from . import second_factor, session_list
 from .forms import AppForm, CodeAgainForm, CodeForm, PasskeyForm, PasswordAgainForm
 
 PASSWORDS = Limit("password-again", most=10, seconds=600)
-PASSKEYS = Limit("passkey", most=60, seconds=600)  # from one address
+PASSKEYS = Limit("passkey", most=120, seconds=600)  # from one address
 page = method_decorator([never_cache, sensitive_post_parameters()], name="dispatch")
 
 
@@ -87,11 +87,12 @@ class Changing(Refusing):
 
 
 def _changed(request: HttpRequest, words: str) -> None:
-    """Note what was done, for this session and, of staff, in the user's history."""
+    """Note what was done, for this session and, of staff, in the user's history; other sessions end."""
     user = _user(request)
     if sessions.works_here(user):
         second_factor.record(user, user, words)
     sessions.renew_factor(request, user)
+    session_list.end(user, but=request)
 
 
 @page
@@ -266,12 +267,12 @@ class PasskeyAgain(Changing, ReauthenticateWebAuthnView):
 class PasskeyLogin(LoginWebAuthnView):
     """Sign in by a passkey alone."""
 
-    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
-        """Look at it only within the limit of an address."""
-        if not PASSKEYS.allows_address(request):
-            messages.error(request, PASSKEYS.refusal_text)
-            return see_other(reverse("account_login"))
-        return cast("HttpResponse", super().post(request, *args, **kwargs))
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        """Look at what is sent, and begin a session for it, only within the limit of an address."""
+        if PASSKEYS.allows_address(request):
+            return cast("HttpResponseBase", super().dispatch(request, *args, **kwargs))
+        messages.error(request, PASSKEYS.refusal_text)
+        return see_other(reverse("account_login"))
 
 
 def _after_adding(request: HttpRequest, *, with_codes: bool) -> str:

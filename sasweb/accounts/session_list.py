@@ -16,6 +16,18 @@ from django.utils import timezone
 from sasweb.session_store import digest
 
 LONGEST_AGENT = 200  # characters of what a browser says it is
+# by a word in it; the first one counts, as browsers name those that they resemble, too
+BROWSERS = {
+    "Edg": "Edge",
+    "OPR": "Opera",
+    "Firefox": "Firefox",
+    "Chrom": "Chrome",
+    "Safari": "Safari",
+}
+SYSTEMS = {
+    "Android": "Android", "iPhone": "iPhone", "iPad": "iPad", "Windows": "Windows",
+    "Mac OS": "macOS", "Linux": "Linux",
+}  # fmt: skip
 
 
 @transaction.atomic
@@ -33,12 +45,22 @@ def note(request: HttpRequest, user: User) -> None:
 
 
 def of(request: HttpRequest, user: User) -> Sequence[UserSession]:
-    """Return an account's sessions, the newest first; `current` says which one is the request's."""
+    """Return an account's sessions, the newest first, with what it is on; `current` is the request's."""
     rows = _live(user)
     here = digest(request.session.session_key or "")
     for row in rows:
         row.current = row.session_key == here
+        row.device = device(row.user_agent)
     return rows
+
+
+def device(agent: str) -> str:
+    """Return the names of a browser and its system, or what it says of itself."""
+    names = [
+        next((name for word, name in known.items() if word in agent), "")
+        for known in (BROWSERS, SYSTEMS)
+    ]
+    return ", ".join(names) if all(names) else agent[:80]
 
 
 def end(user: User, *, id_: int | None = None, but: HttpRequest | None = None) -> int:

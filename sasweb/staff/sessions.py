@@ -86,15 +86,18 @@ def standing(request: HttpRequest, user: User) -> Standing:
     """Return the standing of a staff user's session."""
     if seconds_left(request) < 0:
         return Standing.ENDED
-    known = second_factor.of(user)
-    is_on = any(kind != second_factor.RECOVERY for kind in known.values())
-    shown = [
-        record["id"] for record in get_authentication_records(request, user) if _is_factor(record)
-    ]
-    if not known.keys().isdisjoint(shown) or not (shown or is_on or settings.SECOND_FACTOR):
+    known, shown = second_factor.of(user), _shown(request, user)
+    is_on = _is_on(known)
+    if known.keys() & shown or not (shown or is_on or settings.SECOND_FACTOR):
         return Standing.IN
     # one whose device was reset or replaced elsewhere ends: its browser may be the one that was lost
     return Standing.HALF if not (shown or is_on) and is_fresh(request) else Standing.ENDED
+
+
+def lacks_factor(request: HttpRequest, user: User) -> bool:
+    """Return whether a session, of whomever, began without the second factor that its user has now."""
+    known = second_factor.of(user)
+    return _is_on(known) and not known.keys() & _shown(request, user)
 
 
 def seconds_left(request: HttpRequest) -> float:
@@ -120,6 +123,16 @@ def touch(request: HttpRequest) -> None:
         return
     if KEY not in request.session or now - known["seen"] > min(TOUCH_S, idle / 10):
         request.session[KEY] = {**known, "seen": now}
+
+
+def _is_on(known: dict[int, str]) -> bool:
+    return any(kind != second_factor.RECOVERY for kind in known.values())
+
+
+def _shown(request: HttpRequest, user: User) -> set[int]:
+    """Return the ids of the factors that a session has shown."""
+    records = get_authentication_records(request, user)
+    return {record["id"] for record in records if _is_factor(record)}
 
 
 def _is_factor(record: dict[str, Any]) -> bool:

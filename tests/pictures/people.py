@@ -24,7 +24,7 @@ def sign_in(page: Page) -> None:
     page.goto("/account/sign-in/")
     page.fill("[name=email]", EMAIL)
     page.fill("[name=password]", PASSWORD)
-    page.get_by_role("button", name="Sign in").click()
+    page.get_by_role("button", name="Sign in", exact=True).click()
     page.wait_for_url("**/account/")
 
 

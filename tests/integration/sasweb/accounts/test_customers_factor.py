@@ -5,6 +5,7 @@ from allauth.mfa.models import Authenticator
 from django.contrib.auth.models import User
 from django.test import Client
 
+from orders.rate_limit import Limit
 from sasweb.accounts import pages
 from tests.support.customers import confirmed, customer
 from tests.support.page import page
@@ -120,3 +121,38 @@ def test_second_factor_of_another_account_is_not_removed():
     assert eve.post(f"{OWN}passkey/{row.pk}/remove/").status_code == 404
     assert eve.post(f"{APP}remove/").status_code == 404
     assert Authenticator.objects.filter(pk=row.pk).exists()
+
+
+def test_session_from_before_the_factor_changes_nothing_by_the_password():
+    """Its cookie may be stolen, and the password known: that is what the factor is for."""
+    old = customer()
+    user = User.objects.get()
+    app = with_app(user)
+    for address in (APP, f"{APP}remove/", f"{OWN}codes/new/"):
+        asked = old.post(address)
+        assert asked["Location"].startswith("/account/again/code/?next=")
+    assert old.post("/account/again/", {"password": PASSWORD})["Location"] == "/account/again/code/"
+    assert old.post(f"{APP}remove/").status_code == 302
+    assert Authenticator.objects.exists()
+    sent = {"code": app.code(), "next": OWN}
+    assert old.post("/account/again/code/", sent)["Location"] == OWN
+    assert old.post(f"{APP}remove/")["Location"] == OWN
+    assert not Authenticator.objects.exists()
+
+
+def test_change_of_factors_ends_the_other_sessions():
+    mine, other = customer(), sign_in()[0]
+    app = app_of(mine.get(APP))
+    mine.post(APP, {"code": app.code()})
+    assert mine.get("/account/").status_code == 200
+    assert other.get("/account/").status_code == 302
+
+
+def test_passkeys_are_limited_by_address(monkeypatch):
+    monkeypatch.setattr(pages, "PASSKEYS", Limit("passkey", most=2, seconds=60))
+    client = Client()
+    answers = [
+        client.get("/account/passkey/", headers={"Accept": "application/json"}) for _ in range(3)
+    ]
+    assert [answer.status_code for answer in answers] == [200, 200, 303]
+    assert client.post("/account/passkey/", {})["Location"] == "/account/sign-in/"
