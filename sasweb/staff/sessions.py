@@ -95,7 +95,7 @@ def standing(request: HttpRequest, user: User) -> Standing:
 
 
 def lacks_factor(request: HttpRequest, user: User) -> bool:
-    """Return whether a session, of whomever, began without the second factor that its user has now."""
+    """Return whether a session began without the second factor that its user has now."""
     known = second_factor.of(user)
     return _is_on(known) and not known.keys() & _shown(request, user)
 

@@ -108,7 +108,7 @@ def _link_to(folder: Path, address: str) -> str:
     """Return the link in the letter to an address; "" while it is not there."""
     for file in folder.glob("*.log"):
         letter = email.message_from_bytes(file.read_bytes(), policy=default)
-        found = re.search(r"http\S+/account/confirm/\S+", str(letter.get_content()))
-        if letter["To"] == address and found:
-            return found[0]
+        link = re.search(r"http\S+/account/confirm/\S+", str(letter.get_content()))
+        if letter["To"] == address and link:
+            return link[0]
     return ""

@@ -14,7 +14,7 @@ CHROME = "(KHTML, like Gecko) Chrome/140.0.0.0"
         (f"Mozilla/5.0 (Windows NT 10.0) AppleWebKit/537.36 {CHROME} Safari/537.36", "Chrome, Windows"),
         (f"Mozilla/5.0 (Windows NT 10.0) {CHROME} Safari/537.36 Edg/140.0", "Edge, Windows"),
         (f"Mozilla/5.0 (Linux; Android 15) {CHROME} Mobile Safari/537.36", "Chrome, Android"),
-        ("Mozilla/5.0 (iPhone; CPU iPhone OS 18_0 like Mac OS X) Version/18.0 Safari/604.1", "Safari, iPhone"),
+        ("Mozilla/5.0 (iPhone; like Mac OS X) Version/18.0 Safari/604.1", "Safari, iPhone"),
         ("curl/8.9", "curl/8.9"),
         ("", ""),
         ("x" * 200, "x" * 80),
