@@ -9,7 +9,7 @@ from allauth.mfa.adapter import DefaultMFAAdapter
 from allauth.mfa.models import Authenticator
 from django.conf import settings
 from django.contrib import messages
-from django.contrib.auth.models import User
+from django.contrib.auth.models import AnonymousUser, User
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils.http import url_has_allowed_host_and_scheme
@@ -82,7 +82,7 @@ class AccountAdapter(DefaultAccountAdapter):
         last = max((record["at"] for record in records), default=0)
         return bool(time.time() - last > settings.ACCOUNT_REAUTHENTICATION_TIMEOUT)
 
-    def get_reauthentication_methods(self, user: User) -> list[dict[str, Any]]:
+    def get_reauthentication_methods(self, user: User | AnonymousUser) -> list[dict[str, Any]]:
         """Return how to show that it is the same person: with a second factor, if the session lacks it.
 
         Such a session is from before it was set up: with the password it would else remove the factor.
