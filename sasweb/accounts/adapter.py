@@ -22,6 +22,7 @@ from sasweb.staff import sessions
 from . import second_factor
 
 BACKEND = "django.contrib.auth.backends.ModelBackend"
+SHOWN = {"mfa/messages/totp_deactivated.txt", "mfa/messages/webauthn_removed.txt"}
 UNKNOWN = "::"  # the address of a client that none is known of: a connection by a socket
 
 
@@ -68,8 +69,8 @@ class AccountAdapter(DefaultAccountAdapter):
         extra_tags: str = "",
         message: str | None = None,
     ) -> None:
-        """Show a message of allauth where this project has none of its own."""
-        if not (message_template or "").startswith("account/"):
+        """Show a message of allauth where the page that follows does not show what was done."""
+        if message or message_template in SHOWN:
             super().add_message(
                 request, level, message_template, message_context, extra_tags, message
             )
