@@ -4,6 +4,7 @@ import re
 
 import pytest
 from allauth.mfa.models import Authenticator
+from django.contrib.auth.models import User
 from playwright.sync_api import expect
 
 from tests.browser.people import check, type_password, visiting
@@ -72,6 +73,16 @@ def test_customer_adds_a_passkey_signs_in_with_it_and_removes_it(visit):
     page.goto("/account/sign-in/?next=/account/address/")
     page.get_by_role("button", name="Sign in with a passkey").click()
     page.wait_for_url(re.compile(r"^http://[^/]+/account/address/$"))
+
+    page.goto("/account/")
+    page.get_by_role("button", name="Sign out").click()
+    User.objects.update(is_active=False)
+    page.goto("/account/sign-in/")
+    page.get_by_role("button", name="Sign in with a passkey").click()
+    expect(page.locator("#messages .error")).to_be_visible()
+    User.objects.update(is_active=True)
+    page.get_by_role("button", name="Sign in with a passkey").click()
+    page.wait_for_url(re.compile(r"^http://[^/]+/account/$"))
 
     page.goto("/account/second-factor/")
     page.locator("[data-passkeys]").get_by_role("link", name="Remove").click()
