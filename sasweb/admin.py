@@ -2,6 +2,9 @@
 
 from typing import TYPE_CHECKING, Any
 
+from allauth.account.admin import EmailAddress
+from allauth.mfa.admin import Authenticator
+from allauth.usersessions.admin import UserSession
 from django import forms
 from django.apps import apps
 from django.contrib import admin
@@ -13,8 +16,6 @@ from django.db.models import Exists, ManyToManyField, OuterRef, QuerySet
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import render
 from django.urls import URLPattern, path, reverse
-from django_otp.plugins.otp_static.admin import StaticDevice
-from django_otp.plugins.otp_totp.admin import TOTPDevice
 
 from orchestration.models.person import TieKind
 from orchestration.people import accounts
@@ -22,7 +23,7 @@ from orchestration.people.roles import ROLES
 
 from .account_admin import GuardedUserAdmin
 from .account_rules import may_give, may_touch
-from .staff import second_factor
+from .accounts import second_factor, session_list
 
 if TYPE_CHECKING:  # generic for the type checker only
     Choices = forms.ModelMultipleChoiceField[Permission]
@@ -49,7 +50,8 @@ def ticked(field: "ManyToManyField[Any, Any]", **options: Any) -> dict[str, Any]
     return {**options, "widget": forms.CheckboxSelectMultiple}
 
 
-admin.site.unregister([User, Group, StaticDevice, TOTPDevice])  # the last two would show secrets
+# the last three would show secrets, and let an admin in as another user by themselves
+admin.site.unregister([User, Group, Authenticator, EmailAddress, UserSession])
 
 
 @admin.register(Group)
@@ -82,7 +84,7 @@ class RoleAdmin(GuardedUserAdmin):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[User]:
         """Read the roles and second factors of a list at once."""
-        devices = TOTPDevice.objects.filter(user=OuterRef("pk"), confirmed=True)
+        devices = Authenticator.objects.filter(user=OuterRef("pk"))
         users = super().get_queryset(request).prefetch_related("groups")
         return users.annotate(has_second_factor=Exists(devices))
 
@@ -127,6 +129,7 @@ class RoleAdmin(GuardedUserAdmin):
         if request.method == "POST":
             with transaction.atomic():
                 second_factor.remove(user)
+                session_list.end(user)
                 second_factor.record(_of(request), user, "Second factor reset.")
                 # who resets it could set up their own
                 accounts.tie(user, by=_of(request), kinds=[TieKind.FACTOR])

@@ -169,10 +169,12 @@ class BackOfficeConfig(SimpleAdminConfig):
     default_site = "sasweb.back_office.BackOffice"
 
 
-def environment(_request: HttpRequest) -> dict[str, Any]:
+def environment(request: HttpRequest) -> dict[str, Any]:
     """Return which installation this is, whether staff work here, and whose shop it is."""
     return {
         "environment": settings.ENVIRONMENT,
         "for_staff": settings.FOR_STAFF,
         "seller": settings.SELLER_ADDRESS,
+        # the dress of pages that customers and staff share
+        "dress": "staff/base.html" if request.path_info.startswith("/login/") else "base.html",
     }

@@ -3,6 +3,8 @@
 from http import HTTPStatus
 from typing import Any
 
+from allauth.account.internal.flows.login import perform_password_login
+from allauth.account.models import Login as LoginInProgress
 from django.contrib.auth.forms import AuthenticationForm
 from django.contrib.auth.views import LoginView
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
@@ -11,11 +13,11 @@ from django.urls import reverse
 
 from orders import devices
 from orders.rate_limit import Limit
+from orders.shop.views.account import change_of_person
 from orders.shop.views.errors import folder
 from orders.shop.views.redirect import see_other
 
 from .login_form import LoginForm
-from .staff import sessions
 from .staff.door import visit
 
 # Wrong passwords are counted per name by axes; this holds for one address and all names.
@@ -31,9 +33,9 @@ class Login(LoginView):
     authentication_form = LoginForm
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        """Go on to the second factor where the password was right."""
+        """Lead those who have to set up a second factor there."""
         if visit(request).half_in and request.method == "GET":
-            return see_other(reverse("second_factor_code", query=request.GET))
+            return see_other(reverse("mfa_index", query=request.GET))
         return super().dispatch(request, *args, **kwargs)
 
     def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
@@ -46,11 +48,13 @@ class Login(LoginView):
         return over_limit(request, over) if over else super().post(request, *args, **kwargs)
 
     def form_valid(self, form: AuthenticationForm) -> HttpResponse:
-        """Log in, and remember the browser."""
-        response = super().form_valid(form)
+        """Go on to the second factor, or log in; remember the browser."""
         user = form.get_user()
-        sessions.begin(self.request, user)
-        devices.remember(response, user.get_username())
+        change_of_person(self.request, user)
+        name = user.get_username()
+        login = LoginInProgress(user=user, redirect_url=self.get_success_url())
+        response: HttpResponse = perform_password_login(self.request, {"username": name}, login)
+        devices.remember(response, name)
         return response
 
 

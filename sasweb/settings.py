@@ -60,12 +60,13 @@ INSTALLED_APPS = [
     "django.contrib.staticfiles",
     "django.contrib.postgres",
     "django.contrib.humanize",
+    "allauth",
+    "allauth.account",
+    "allauth.mfa",
+    "sasweb.accounts.apps.SessionsConfig",
     "axes",
     "csp",
     "django_htmx",
-    "django_otp",
-    "django_otp.plugins.otp_static",
-    "django_otp.plugins.otp_totp",
     "django_rq",
     "simple_history",
 ]
@@ -88,6 +89,7 @@ MIDDLEWARE = [
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
     "sasweb.refusals.explain_method",
+    "allauth.account.middleware.AccountMiddleware",
     *(["sasweb.staff.door.door"] if FOR_STAFF else []),
     "simple_history.middleware.HistoryRequestMiddleware",
     "axes.middleware.AxesMiddleware",
@@ -141,6 +143,7 @@ REMOVE_AFTER_DAYS = {
     "orders_visitor": ("key", "changed_at", 14.0),
     "axes_accessattempt": ("id", "attempt_time", 30.0),
     "axes_accesslog": ("id", "attempt_time", 365.0),
+    "usersessions_usersession": ("id", "created_at", 90.0),
 }
 
 # --- The partners --------------------------------------------------------------------------------
@@ -198,7 +201,9 @@ AUTH_PASSWORD_VALIDATORS = [
         "NumericPasswordValidator",
     )
 ]
-LOGIN_URL = "login"
+LOGIN_URL = (
+    "account_login"  # of customers or of staff, by the page that asks (`sasweb/staff/urls.py`)
+)
 LOGIN_REDIRECT_URL = "/ops/"
 LOGOUT_REDIRECT_URL = "/"
 AXES_FAILURE_LIMIT = 10
@@ -217,9 +222,23 @@ STAFF_IDLE_MINUTES = env.number("STAFF_IDLE_MINUTES", 30 if HTTPS else 0)  # 0: 
 STAFF_SESSION_HOURS = env.number("STAFF_SESSION_HOURS", 12 if HTTPS else 0)
 if min(STAFF_IDLE_MINUTES, STAFF_SESSION_HOURS) < 0:
     raise ImproperlyConfigured("STAFF_IDLE_MINUTES and STAFF_SESSION_HOURS may not be negative.")
-OTP_TOTP_ISSUER = "Kettlewell" if ENVIRONMENT == "production" else f"Kettlewell ({ENVIRONMENT})"
-OTP_TOTP_THROTTLE_FACTOR = OTP_STATIC_THROTTLE_FACTOR = 0  # tries are counted by `second_factor.py`
 PASSWORD_RESET_TIMEOUT = 3600  # seconds for which the link in a letter is good
+
+# Accounts by django-allauth: its pages and tables, with the limits of `orders/rate_limit.py` and axes.
+ACCOUNT_ADAPTER = "sasweb.accounts.adapter.AccountAdapter"
+MFA_ADAPTER = "sasweb.accounts.adapter.FactorAdapter"
+ACCOUNT_LOGIN_METHODS = {"username"}  # of customers it is the e-mail address
+ACCOUNT_SIGNUP_FIELDS = ["email*", "username*", "password1*"]
+ACCOUNT_UNIQUE_EMAIL = False  # a customer may be one of staff, too
+ACCOUNT_RATE_LIMITS = MFA_RATE_LIMITS = False  # its own are counted in one process
+ACCOUNT_REAUTHENTICATION_METHODS = ["password", "mfa"]
+ACCOUNT_REAUTHENTICATION_TIMEOUT = 600  # seconds after which a change of second factors asks again
+MFA_SUPPORTED_TYPES = ["totp", "webauthn", "recovery_codes"]
+MFA_PASSKEY_LOGIN_ENABLED = True
+MFA_TOTP_ISSUER = "Kettlewell" if ENVIRONMENT == "production" else f"Kettlewell ({ENVIRONMENT})"
+MFA_TOTP_TOLERANCE = 1  # steps by which an app's clock may be wrong
+MFA_RECOVERY_CODES_SHOW_ONCE = True
+MFA_RECOVERY_CODE_DIGITS = 24  # 80 bits
 
 # --- Safety --------------------------------------------------------------------------------------
 CONTENT_SECURITY_POLICY = {

@@ -84,6 +84,8 @@ def rollout(run: Running, *, change: str, first: str, more: int = 60) -> Iterato
 def previous_release(run: Running, *, more: int = 60) -> Iterator[None]:
     """Run the processes of the release before this one on this release's tables, orders of both."""
     tree = previous.check_out(folders.make(run.stack.folder / "releases", folders.PASSABLE))
+    # a database that was upgraded has tables of packages that this release does without
+    run.stack.run([sys.executable, "manage.py", "migrate", "--verbosity=0"], tree=tree)
     with ExitStack() as later:
         for name in (*WORKERS, *LEADERS):
             later.enter_context(run.stack.replaced(name, tree=tree))

@@ -5,7 +5,7 @@ from django.contrib.postgres.indexes import GinIndex
 from django.contrib.postgres.search import SearchVector
 from django.db import models
 from django.db.models import Q
-from django.db.models.functions import Now
+from django.db.models.functions import Lower, Now
 from django.urls import reverse
 from django.utils.translation import gettext_lazy as _
 
@@ -176,6 +176,10 @@ class Order(models.Model):
                 fields=["customer", "-created_at", "-id"],
                 condition=Q(customer__isnull=False),
                 name="order_of_customer",
+            ),
+            # what joins an account whose owner has confirmed the address
+            models.Index(
+                Lower("email"), condition=Q(customer__isnull=True), name="guest_order_by_email"
             ),
         ]
 

@@ -1,14 +1,15 @@
 """Customers' accounts: named by e-mail address, with a usual address and orders.
 
-A guest's order never joins an account by its e-mail address, which is not verified. It stays
-reachable by its link.
+A guest's order joins an account by its e-mail address once that is confirmed (`confirmations.py`), and not
+before. It stays reachable by its link.
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from uuid import UUID
 
-from django.contrib.auth import get_user_model
+from allauth.account.models import EmailAddress
 from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
 from django.db.models import Q
@@ -18,12 +19,10 @@ from orders.lifecycle.numbers import order_number
 from orders.models import Order, Placement, Profile
 from orders.normal import email_key, in_ascii
 
+from . import confirmations
+
 LONGEST_NAME = 150  # characters of a username, which is the e-mail address
 PAGE_SIZE = 20  # orders
-
-
-class EmailTaken(Exception):
-    """An account with this e-mail address exists."""
 
 
 def account_name(email: str) -> str:
@@ -42,16 +41,25 @@ def find_account(email: str) -> User | None:
     return min(users, key=lambda user: (user.username != name, user.pk), default=None)
 
 
-def open_account(email: str, password: str) -> User:
-    """Create an account; raise `EmailTaken` if it exists."""
-    users = get_user_model().objects
-    if find_account(email):
-        raise EmailTaken
-    try:
-        with transaction.atomic():
-            return users.create_user(account_name(email), email.strip(), password)
-    except IntegrityError:
-        raise EmailTaken from None
+def open_account(email: str, password: str) -> EmailAddress | None:
+    """Create an account; return its address, which is to be confirmed, or None if the account exists.
+
+    One that was never confirmed gets the new password: perhaps another person had typed the address.
+    """
+    made = User(username=account_name(email), email=User.objects.normalize_email(email.strip()))
+    made.set_password(password)  # also for one that exists, so that the answer takes as long
+    known = find_account(email)
+    if known is None:
+        with suppress(IntegrityError), transaction.atomic():
+            made.save()
+            return EmailAddress.objects.create(user=made, email=made.email, primary=True)
+        return None
+    address = confirmations.awaited(known)
+    if address:
+        known.password = made.password
+        known.save(update_fields=["password"])
+        address.user = known
+    return address
 
 
 def usual_address(customer: User) -> Address | None:

@@ -1,7 +1,8 @@
 """The door of the staff's pages: no address behind it is reached but by a session that is good for it.
 
-A session that lacks its second factor is as good as none: its user is anonymous to all views, and
-`request.half_in` to the pages of the login. So a new page below these addresses is guarded from the start.
+A session that still needs a second factor is as good as none, except to the pages that set one up: its user
+is anonymous to all other views, and `request.half_in`. So a new page below these addresses is guarded from
+the start.
 """
 
 from collections.abc import Callable
@@ -10,11 +11,12 @@ from math import isfinite
 from typing import cast
 from urllib.parse import urlencode
 
+from allauth.account.internal.stagekit import get_pending_stage
+from allauth.mfa.stages import AuthenticateStage
 from django.conf import settings
 from django.contrib.auth import logout
 from django.contrib.auth.models import AnonymousUser, User
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseRedirect
-from django.urls import reverse
 
 from orders.shop.views.errors import page_before
 from orders.shop.views.redirect import see_other
@@ -22,14 +24,16 @@ from orders.shop.views.redirect import see_other
 from . import sessions
 from .sessions import Standing
 
+URLCONF = "sasweb.staff.urls"  # in which allauth's names lead to pages of the staff's login
 PAGES = ("/ops/", "/admin/")
 BEHIND = (*PAGES, "/login/", "/metrics")
+SET_UP = ("/login/second-factor/", "/login/again/")  # to set up a second factor
 
 
 class Visit(HttpRequest):
     """An authenticated staff request."""
 
-    half_in: User | None = None  # whose password was right, and whose second factor is awaited
+    half_in: User | None = None  # whose password was right, and who has to set a second factor up
     ended: User | None = None  # whose session has ended just now
 
 
@@ -46,6 +50,7 @@ def door(
     def guarded(request: HttpRequest) -> HttpResponseBase:
         if not request.path_info.startswith(BEHIND):
             return answer(request)
+        request.urlconf = URLCONF
         _look(visit(request))
         if request.user.is_authenticated:
             return _with_end(request, answer(request))
@@ -69,7 +74,8 @@ def _look(request: Visit) -> None:
             sessions.touch(request)
         case Standing.HALF:
             request.half_in = user
-            request.user = AnonymousUser()
+            if not request.path_info.startswith(SET_UP):
+                request.user = AnonymousUser()
         case Standing.ENDED:
             request.ended = user
             logout(request)
@@ -91,7 +97,8 @@ def _turned_away(request: Visit) -> HttpResponseBase | None:
         return HttpResponse(status=HTTPStatus.UNAUTHORIZED)  # the page stays, and offers to log in
     if request.method == "POST":
         return _after_form(request) if of_this_site(request) else None
-    if request.method not in {"GET", "HEAD"} or not (request.half_in or request.ended):
+    known = request.half_in or request.ended or _awaits_code(request)
+    if request.method not in {"GET", "HEAD"} or not known:
         return None
     query = {"next": request.get_full_path(), **({"ended": "1"} if request.ended else {})}
     return HttpResponseRedirect(f"{_way_in(request)}?{urlencode(query)}")
@@ -115,4 +122,12 @@ def of_this_site(request: HttpRequest) -> bool:
 
 
 def _way_in(request: Visit) -> str:
-    return reverse("second_factor_code" if request.half_in else "login")
+    if request.half_in:
+        return "/login/second-factor/"
+    return "/login/code/" if _awaits_code(request) else "/login/"
+
+
+def _awaits_code(request: HttpRequest) -> bool:
+    """Return whether the password was right, and the second factor is to be shown."""
+    stage = get_pending_stage(request)
+    return bool(stage and stage.key == AuthenticateStage.key)

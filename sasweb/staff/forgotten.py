@@ -6,7 +6,7 @@ The new password passes no second factor: that is asked for at the login as befo
 from django.contrib.auth.models import User
 from django.urls import reverse_lazy
 
-from orders.shop.password_letters import Letter
+from orders.shop.account_letters import Letter
 from orders.shop.views import forgotten
 
 from .sessions import works_here

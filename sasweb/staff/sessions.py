@@ -1,7 +1,7 @@
 """When a session of staff begins and ends, and whether it has shown its second factor.
 
-What is known of one is kept in it: when it began, when it was last used by a person, when its password
-was typed, and the device that showed the second factor. Customers' sessions have nothing of this.
+What is known of one is kept in it: when it began, when it was last used by a person, and when its password
+was typed. Customers' sessions have nothing of this. How its user was recognized is in what allauth keeps.
 """
 
 import math
@@ -9,36 +9,46 @@ import time
 from enum import Enum
 from typing import TYPE_CHECKING, Any, cast
 
+from allauth.account.authentication import (
+    AUTHENTICATION_METHODS_SESSION_KEY,
+    get_authentication_records,
+)
+from allauth.account.internal.flows.login import record_authentication
 from django.conf import settings
 from django.contrib.auth.models import AnonymousUser, User
 from django.http import HttpRequest
 
-from . import second_factor
+from sasweb.accounts import second_factor, session_list
 
 if TYPE_CHECKING:
     from sasweb.session_store import SessionStore
 
 KEY = "staff"
 TOUCH_S = 60  # a session is written again after this long, not with each request
-FRESH_S = 600  # after a password: to show the second factor, or to set one up
+FRESH_S = 600  # after a password: to set a second factor up
 
 
 class Standing(Enum):
     """The standing of a session."""
 
     IN = "in"
-    HALF = "half"  # the password was right, and the second factor is to be shown
+    HALF = "half"  # the password was right, and a second factor is to be set up
     ENDED = "ended"
 
 
 def works_here(user: User | AnonymousUser) -> bool:
-    """Return whether an account is one of staff: it may enter the admin, or has any permission."""
+    """Return whether an account is one of staff: it may enter the admin, or has any permission.
+
+    None is in reach of a web process for the shop alone, nor are permissions.
+    """
+    if not settings.FOR_STAFF:
+        return False
     return bool(user.is_staff or user.is_superuser or user.get_all_permissions())
 
 
 def keep_apart(*, request: HttpRequest, user: User) -> None:
     """Mark the session of staff as theirs, whichever login they use."""
-    if settings.FOR_STAFF and works_here(user):
+    if works_here(user):
         _store(request).begin_for_staff()
 
 
@@ -57,26 +67,37 @@ def begin(request: HttpRequest, user: User) -> None:
         request.session.set_expiry(settings.STAFF_SESSION_HOURS * 3600)
 
 
-def show_factor(request: HttpRequest, device: int) -> None:
-    """Note the device that showed the second factor; the session gets another key."""
-    request.session[KEY] = {**_of(request), "device": device}
+def renew_factor(request: HttpRequest, user: User) -> None:
+    """Note that a session, which may do so, has changed the second factors; it gets another key.
+
+    So it has shown one of those that are set up now, or none if none is.
+    """
+    others = [
+        record for record in get_authentication_records(request, user) if not _is_factor(record)
+    ]
+    request.session[AUTHENTICATION_METHODS_SESSION_KEY] = others
+    for device in second_factor.devices(user)[:1]:
+        record_authentication(request, user, "mfa", id=device)
     request.session.cycle_key()
-
-
-def forget_factor(request: HttpRequest) -> None:
-    """Note that the account has no second factor any more."""
-    request.session[KEY] = {name: value for name, value in _of(request).items() if name != "device"}
+    session_list.note(request, user)
 
 
 def standing(request: HttpRequest, user: User) -> Standing:
     """Return the standing of a staff user's session."""
     if seconds_left(request) < 0:
         return Standing.ENDED
-    devices, shown = second_factor.devices(user), _of(request).get("device")
-    if shown in devices or not (shown or devices or settings.SECOND_FACTOR):
+    known, shown = second_factor.of(user), _shown(request, user)
+    is_on = _is_on(known)
+    if known.keys() & shown or not (shown or is_on or settings.SECOND_FACTOR):
         return Standing.IN
     # one whose device was reset or replaced elsewhere ends: its browser may be the one that was lost
-    return Standing.HALF if not shown and is_fresh(request) else Standing.ENDED
+    return Standing.HALF if not (shown or is_on) and is_fresh(request) else Standing.ENDED
+
+
+def lacks_factor(request: HttpRequest, user: User) -> bool:
+    """Return whether a session began without the second factor that its user has now."""
+    known = second_factor.of(user)
+    return _is_on(known) and not known.keys() & _shown(request, user)
 
 
 def seconds_left(request: HttpRequest) -> float:
@@ -102,6 +123,20 @@ def touch(request: HttpRequest) -> None:
         return
     if KEY not in request.session or now - known["seen"] > min(TOUCH_S, idle / 10):
         request.session[KEY] = {**known, "seen": now}
+
+
+def _is_on(known: dict[int, str]) -> bool:
+    return any(kind != second_factor.RECOVERY for kind in known.values())
+
+
+def _shown(request: HttpRequest, user: User) -> set[int]:
+    """Return the ids of the factors that a session has shown."""
+    records = get_authentication_records(request, user)
+    return {record["id"] for record in records if _is_factor(record)}
+
+
+def _is_factor(record: dict[str, Any]) -> bool:
+    return bool(record["method"] == "mfa")
 
 
 def _store(request: HttpRequest) -> "SessionStore":

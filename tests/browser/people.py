@@ -1,10 +1,19 @@
 """Actions of customers and operators in a browser."""
 
+import email
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from email.policy import default
+from pathlib import Path
 
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect
+
+from drill.waiting import wait_for
+
+SETTLED = "Promise.all(document.getAnimations().map(one => one.finished))"
+SIDEWAYS = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
 
 
 @contextmanager
@@ -70,3 +79,45 @@ def fill_login(page: Page, name: str, password: str) -> None:
     page.fill("[name=password]", password)
     page.get_by_role("button", name="Log in").click()
     page.wait_for_url("**/ops/")
+
+
+def type_password(page: Page, name: str, password: str = "correct horse") -> None:
+    """Log in at the page of the staff's login that is open."""
+    page.fill("[name=username]", name)
+    page.fill("[name=password]", password)
+    page.get_by_role("button", name="Log in", exact=True).click()
+
+
+def check(page: Page) -> None:
+    """Find no barrier in either theme, and no sideways scroll on a phone."""
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        page.evaluate(SETTLED)  # colours change by transitions
+        report = Axe().run(page)
+        assert report.violations_count == 0, report.generate_report()
+    page.set_viewport_size({"width": 360, "height": 740})
+    assert page.evaluate(SIDEWAYS) <= 0
+    page.set_viewport_size({"width": 1280, "height": 800})
+
+
+def create_account(page: Page, stack, address: str, password: str = "correct horse") -> None:
+    """Create an account, and follow the link of the letter."""
+    page.goto("/account/sign-up/")
+    page.fill("[name=email]", address)
+    page.fill("[name=password]", password)
+    page.fill("[name=again]", password)
+    page.get_by_role("button", name="Create the account").click()
+    page.wait_for_url("**/account/check-mail/")
+    page.goto(wait_for(lambda: _link_to(stack.folder / "mail", address), f"a letter to {address}"))
+    page.get_by_role("button", name="Yes, confirm it").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Your account")
+
+
+def _link_to(folder: Path, address: str) -> str:
+    """Return the link in the letter to an address; "" while it is not there."""
+    for file in folder.glob("*.log"):
+        letter = email.message_from_bytes(file.read_bytes(), policy=default)
+        link = re.search(r"http\S+/account/confirm/\S+", str(letter.get_content()))
+        if letter["To"] == address and link:
+            return link[0]
+    return ""

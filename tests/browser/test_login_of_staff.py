@@ -4,38 +4,17 @@ import re
 import time
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
 from orchestration.models import Event
 from sasweb.session_store import SessionStore
-from tests.browser.people import visiting
+from tests.browser.people import check, type_password, visiting
 from tests.support.engine import in_error, new_task
 from tests.support.operators import person
-from tests.support.second_factor import PASSWORD, App
+from tests.support.second_factor import App
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(120)]
 WHY = "the bank is repaired & answers"
-SETTLED = "Promise.all(document.getAnimations().map(one => one.finished))"
-SIDEWAYS = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
-
-
-def check(page):
-    """Find no barrier in either theme, and no sideways scroll on a phone."""
-    for scheme in ("light", "dark"):
-        page.emulate_media(color_scheme=scheme)
-        page.evaluate(SETTLED)  # colours change by transitions
-        report = Axe().run(page)
-        assert report.violations_count == 0, report.generate_report()
-    page.set_viewport_size({"width": 360, "height": 740})
-    assert page.evaluate(SIDEWAYS) <= 0
-    page.set_viewport_size({"width": 1280, "height": 800})
-
-
-def type_password(page, name):
-    page.fill("[name=username]", name)
-    page.fill("[name=password]", PASSWORD)
-    page.get_by_role("button", name="Log in").click()
 
 
 def test_second_factor_is_set_up_and_asked_for(chromium, transactional_db, live_server, settings):
@@ -45,7 +24,9 @@ def test_second_factor_is_set_up_and_asked_for(chromium, transactional_db, live_
         page = visit("/ops/agents/")
         check(page)
         type_password(page, "ada")
-        page.wait_for_url("**/login/set-up/**")
+        page.wait_for_url("**/login/second-factor/**")
+        check(page)
+        page.get_by_role("link", name="Set up an app").click()
         code = page.locator("img")
         expect(code).to_be_visible()
         assert code.evaluate("image => image.naturalWidth") > 100

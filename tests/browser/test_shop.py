@@ -14,7 +14,7 @@ from playwright.sync_api import expect
 
 from drill.verdict import check, verdict
 from drill.waiting import wait_for
-from tests.browser.people import fill_checkout, order, order_without_scripts
+from tests.browser.people import create_account, fill_checkout, order, order_without_scripts
 
 pytestmark = [pytest.mark.stack, pytest.mark.browser, pytest.mark.timeout(180)]
 PLACE = re.compile("Place the order")
@@ -61,15 +61,6 @@ def test_shop_alone_serves_no_page_of_the_engine(stack, path):
 def add(page, nth=0):
     page.get_by_role("button", name=re.compile("^Add to cart")).nth(nth).click()
     expect(page.locator("#messages")).to_contain_text("cart")
-
-
-def sign_up(page, email):
-    page.goto("/account/sign-up/")
-    page.fill("[name=email]", email)
-    page.fill("[name=password]", "correct horse")
-    page.fill("[name=again]", "correct horse")
-    page.get_by_role("button", name="Create the account").click()
-    expect(page.get_by_role("heading", level=1)).to_have_text("Your account")
 
 
 def reach(page, locator, most=60):
@@ -315,7 +306,7 @@ def _answers(stack):
 
 def test_account_works_without_javascript(visit, stack):
     page = visit(java_script_enabled=False)
-    sign_up(page, "noscript@example.org")
+    create_account(page, stack, "noscript@example.org")
     page.goto("/")
     page.get_by_role("button", name=re.compile("^Add to cart")).first.click()
     page.goto("/checkout/")
@@ -341,13 +332,13 @@ def test_account_works_without_javascript(visit, stack):
 
 # 640 is 1280 at 200 %
 @pytest.mark.parametrize(("scheme", "width"), [("dark", 1280), ("light", 640), ("dark", 320)])
-def test_pages_of_the_shop_are_accessible(visit, scheme, width):
+def test_pages_of_the_shop_are_accessible(visit, stack, scheme, width):
     page = visit(color_scheme=scheme, viewport={"width": width, "height": 800})
     look(page, "/?kind=Tea", "/?q=elephant", "/account/sign-in/", "/account/sign-up/")
     page.get_by_role("button", name="Create the account").click()
     expect(page.locator(".errors")).to_be_focused()
     look(page)
-    sign_up(page, f"{scheme}-{width}@example.org")
+    create_account(page, stack, f"{scheme}-{width}@example.org")
     fill_checkout(page, DECLINED)
     look(page)
     page.get_by_role("button", name=PLACE).click()
@@ -355,7 +346,7 @@ def test_pages_of_the_shop_are_accessible(visit, scheme, width):
     expect(page.get_by_role("heading", level=1)).to_contain_text("Order ")
     page.locator("#cancel summary").click()
     look(page)
-    look(page, "/account/", "/account/address/", "/account/password/")
+    look(page, "/account/", "/account/address/", "/account/password/", "/account/second-factor/")
     page.goto("/")
     add(page)
     page.goto("/cart/")

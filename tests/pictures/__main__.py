@@ -65,7 +65,7 @@ def windows(stack: Stack, *, keep: bool) -> Iterator[dict[str, Eye]]:
 def make_past(stack: Stack, eyes: dict[str, Eye]) -> dict[str, str]:
     """Have people do what there will be to see; return where that is."""
     say("Orders are placed, and partners fail …")
-    people.sign_up(eyes["customer"].page)
+    people.sign_up(eyes["customer"].page, stack)
     facts: dict[str, str] = json.loads(stack.python("tests.pictures.past", "scenes"))
     people.operate(eyes["operator"].page, stack, facts)
     stack.sandbox("/faults", {"partner": "payment", "fault": "down"}, "POST")

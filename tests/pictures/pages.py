@@ -108,6 +108,8 @@ SHOP = (
     ),
     Shown(name="forgotten", url="shop:forgotten", path="/account/forgotten/"),
     Shown(name="reset-ended", url="shop:reset", path="/account/forgotten/x/y/"),
+    Shown(name="check-mail", url="shop:check_mail", path="/account/check-mail/"),
+    Shown(name="confirm-ended", url="shop:confirm", path="/account/confirm/x/"),
     Shown(name="form-address", path="/cart/add/", refused=True),
     Shown(name="cart", url="shop:cart", path="/cart/", open=cart),
     Shown(name="checkout", url="shop:checkout", path="/", open=to_checkout, docs="1280-light"),
@@ -141,6 +143,11 @@ ACCOUNT = (
         open=sent("^(Keep|Save)", name="", city=""),
     ),
     Shown(name="account-password", url="shop:password", path="/account/password/"),
+    Shown(name="account-factor", path="/account/second-factor/"),
+    Shown(name="account-factor-app", path="/account/second-factor/app/"),
+    Shown(name="account-factor-passkey", path="/account/second-factor/passkey/"),
+    Shown(name="account-sessions", path="/account/sessions/"),
+    Shown(name="account-again", path="/account/again/"),
 )  # fmt: skip
 
 OPS = (

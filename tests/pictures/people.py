@@ -5,20 +5,15 @@ import re
 from playwright.sync_api import Page, expect
 
 from drill.stack import Stack
-from tests.browser.people import fill_checkout, log_in, order
+from tests.browser.people import create_account, fill_checkout, log_in, order
 from tests.pictures.look import Eye
 
 EMAIL, PASSWORD = "ada@example.org", "a tea mug and a kettle"  # on a stack for pictures only
 
 
-def sign_up(page: Page) -> None:
+def sign_up(page: Page, stack: Stack) -> None:
     """Create an account, and order twice: once by a card that is declined."""
-    page.goto("/account/sign-up/")
-    page.fill("[name=email]", EMAIL)
-    page.fill("[name=password]", PASSWORD)
-    page.fill("[name=again]", PASSWORD)
-    page.get_by_role("button", name="Create the account").click()
-    page.wait_for_url("**/account/")
+    create_account(page, stack, EMAIL, PASSWORD)
     order(page)
     order(page, "pm_card_visa_chargeDeclined")
     fill_checkout(page)
@@ -29,7 +24,7 @@ def sign_in(page: Page) -> None:
     page.goto("/account/sign-in/")
     page.fill("[name=email]", EMAIL)
     page.fill("[name=password]", PASSWORD)
-    page.get_by_role("button", name="Sign in").click()
+    page.get_by_role("button", name="Sign in", exact=True).click()
     page.wait_for_url("**/account/")
 
 

@@ -1,15 +1,19 @@
 """A user's authenticator app, and logins with it."""
 
 import base64
+import secrets
 import time
 
+from allauth.mfa.models import Authenticator
+from allauth.mfa.recovery_codes.internal.auth import RecoveryCodes
+from allauth.mfa.totp.internal.auth import TOTP, format_hotp_value, hotp_value
 from django.test import Client
-from django_otp.oath import TOTP
-from django_otp.plugins.otp_totp.models import TOTPDevice
 
+from sasweb.accounts import second_factor
 from tests.support.page import page
 
 PASSWORD = "correct horse"
+SET_UP = "/login/second-factor/app/"
 
 
 class App:
@@ -21,20 +25,28 @@ class App:
     @classmethod
     def typed(cls, text: str) -> "App":
         """Return an app into which a secret was typed."""
-        return cls(base64.b32decode(text.replace(" ", "")).hex())
+        return cls(text.replace(" ", ""))
 
     def code(self, ahead: int = 0) -> str:
         """Return the code of now, or of the step after it, so that no test waits for the next."""
-        totp = TOTP(bytes.fromhex(self.secret))
         step = max(int(time.time()) // 30 + ahead, self.used + 1)
-        totp.time, self.used = step * 30, step
-        return f"{totp.token():06}"
+        self.used = step
+        return format_hotp_value(hotp_value(self.secret, step))
 
 
 def with_app(user) -> App:
     """Return the app of a user who has set it up a while ago."""
-    device = TOTPDevice.objects.create(user=user, name="authenticator app")
-    return App(device.key)
+    secret = base64.b32encode(secrets.token_bytes(20)).decode()
+    TOTP.activate(user, secret)
+    return App(secret)
+
+
+def with_recovery_codes(user) -> list[str]:
+    """Return the recovery codes of a user who was shown them a while ago."""
+    Authenticator.objects.filter(user=user, type=second_factor.RECOVERY).delete()
+    instance = RecoveryCodes.activate(user).instance
+    instance.wrap().mark_as_viewed()
+    return second_factor.keep_digests(instance)
 
 
 def app_of(response) -> App:

@@ -29,7 +29,7 @@ def messages() -> set[Message]:
 
 
 def _in_modules() -> Iterator[Message]:
-    for path in (ROOT / "orders").rglob("*.py"):
+    for path in (*(ROOT / "orders").rglob("*.py"), *(ROOT / "sasweb").rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
                 count = CALLS.get(node.func.id, 0)

@@ -13,13 +13,19 @@ from psycopg2 import sql
 
 from orders.lifecycle.message import APPLICATION, EMAIL_WORKFLOW
 
-APPLICATIONS = ("orders", "sessions", "axes")  # the shop reads and writes their tables
+# the shop reads and writes their tables
+APPLICATIONS = ("orders", "sessions", "axes", "account", "mfa", "usersessions")
 WRITE = sql.SQL("SELECT, INSERT, UPDATE, DELETE")
 # customers create accounts and change passwords
 ACCOUNTS = sql.SQL("SELECT, INSERT, UPDATE (password, last_login)")
 # Which rows of a table that staff use, too, are in reach. An account of staff has a flag, or a right.
 ROWS = {
     "auth_user": "NOT is_staff AND NOT is_superuser AND orders_has_no_right(id)",
+    # of the accounts in reach: the rows of auth_user are hidden from the role here, too
+    **dict.fromkeys(
+        ("account_emailaddress", "mfa_authenticator", "usersessions_usersession"),
+        "EXISTS (SELECT FROM auth_user u WHERE u.id = user_id)",
+    ),
     "django_session": "session_key NOT LIKE 'staff.%'",  # sasweb/session_store.py
     "orders_throttle": "key NOT LIKE 'staff-%'",  # orders/rate_limit.py
 }

@@ -5,11 +5,13 @@ from http import HTTPStatus
 from typing import Any
 from uuid import UUID
 
+from allauth.account.internal.flows.login import perform_password_login
+from allauth.account.models import Login
+from allauth.account.signals import password_changed
 from django.contrib import messages
-from django.contrib.auth import login, update_session_auth_hash
+from django.contrib.auth import update_session_auth_hash
 from django.contrib.auth.decorators import login_required
-from django.contrib.auth.models import User
-from django.core.exceptions import ValidationError
+from django.contrib.auth.models import AnonymousUser, User
 from django.forms import Form
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
@@ -17,13 +19,15 @@ from django.urls import reverse
 from django.utils.translation import gettext_lazy as _
 from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
-from django.views.decorators.http import require_safe
+from django.views.decorators.http import require_http_methods, require_safe
 
 from orders import devices, visitors
 from orders.rate_limit import Limit
+from orders.shop import confirmations
 from orders.shop.account_forms import ChangePasswordForm, SignInForm, SignUpForm
 from orders.shop.accounts import (
-    EmailTaken,
+    account_name,
+    find_account,
     open_account,
     orders_of,
     pending_orders,
@@ -39,10 +43,8 @@ from .redirect import next_path, see_other
 SIGN_INS = Limit("sign-in", most=60, seconds=600)
 SIGN_UPS = Limit("sign-up", most=20, seconds=3600)
 PASSWORDS = Limit("password", most=10, seconds=600)
-BACKEND = "django.contrib.auth.backends.ModelBackend"
-TAKEN = _(
-    "We cannot create an account with this address. If it is yours, you may have one already: "
-    "sign in instead."
+SIGNED_UP = (
+    "signed_up"  # in a session: the name of the account that was asked for, and where to go then
 )
 
 signed_in = login_required(login_url="shop:sign_in")
@@ -63,21 +65,17 @@ def sign_in(request: HttpRequest) -> HttpResponse:
     form = SignInForm(request, request.POST)
     if not form.is_valid() or form.user is None:
         return _form(request, "sign_in", form)
-    _change_of_person(request, form.user)
-    login(request, form.user)
-    response = see_other(next_path(request) or reverse("shop:account"))
-    devices.remember(response, form.user.get_username())
-    return response
+    change_of_person(request, form.user)
+    return _go_on(request, form.user, next_path(request))
 
 
 @never_cache
 @sensitive_post_parameters()
 @form_page
 def sign_up(request: HttpRequest) -> HttpResponse:
-    """Create an account and sign in.
+    """Create an account, which its owner confirms by the link of a letter.
 
-    The answer reveals whether an address has an account; avoiding that needs a confirmation by
-    e-mail. So the number of tries per IP address is limited.
+    The answer is the same for an address that has an account. Its owner gets another letter.
     """
     if request.method != "POST":
         return _form(request, "sign_up", SignUpForm(initial=typed(request)))
@@ -86,17 +84,41 @@ def sign_up(request: HttpRequest) -> HttpResponse:
         return _form(request, "sign_up", form)
     if not SIGN_UPS.allows_address(request):
         return _form(request, "sign_up", form, SIGN_UPS)
-    try:
-        customer = open_account(form.cleaned_data["email"], form.cleaned_data["password"])
-    except EmailTaken:
-        form.add_error("email", ValidationError(TAKEN, code="taken"))
-        return _form(request, "sign_up", form)
-    _change_of_person(request, customer)
-    login(request, customer, backend=BACKEND)
-    messages.success(request, _("Your account is created, and you are signed in."))
-    response = see_other(next_path(request) or reverse("shop:account"))
-    devices.remember(response, customer.get_username())
-    return response
+    email = form.cleaned_data["email"]
+    address = open_account(email, form.cleaned_data["password"])
+    if address:
+        confirmations.send(address)
+    elif known := find_account(email):
+        confirmations.send_known(known)
+    request.session[SIGNED_UP] = [account_name(email), next_path(request)]
+    return see_other(reverse("shop:check_mail"))
+
+
+@never_cache
+@require_safe
+def check_mail(request: HttpRequest) -> HttpResponse:
+    """Say that a letter is on its way."""
+    return render(request, "account/check_mail.html", {"days": confirmations.LIFE // 86_400})
+
+
+@never_cache
+@require_http_methods(["GET", "HEAD", "POST"])
+def confirm(request: HttpRequest, key: str) -> HttpResponse:
+    """Confirm an e-mail address by the link of a letter; sign in the browser in which it was typed."""
+    address = confirmations.address_of(key)
+    if address is None:
+        return render(request, "account/confirm.html", {"ended": True})
+    if request.method != "POST":
+        return render(request, "account/confirm.html", {"email": address.email})
+    joined = confirmations.confirm(address)
+    user, (name, onward) = address.user, request.session.pop(SIGNED_UP, ("", ""))
+    messages.success(request, _("Your e-mail address is confirmed."))
+    if joined:
+        messages.success(request, _("Orders that you placed without the account are in it now."))
+    if name != user.get_username():
+        return see_other(reverse("shop:sign_in"))
+    change_of_person(request, user)
+    return _go_on(request, user, onward)
 
 
 @never_cache
@@ -152,14 +174,28 @@ def password(request: HttpRequest) -> HttpResponse:
     customer.set_password(form.cleaned_data["password"])
     customer.save(update_fields=["password"])
     update_session_auth_hash(request, customer)
+    password_changed.send(sender=User, request=request, user=customer)
     messages.success(request, _("Your password is changed. You are signed out everywhere else."))
     return see_other(reverse("shop:account"))
 
 
-def _change_of_person(request: HttpRequest, user: User) -> None:
-    """Take the cart away where one account follows another."""
-    if request.user.is_authenticated and request.user.pk != user.pk:
+def _go_on(request: HttpRequest, user: User, onward: str) -> HttpResponse:
+    """Go on after the password: to the second factor, or into the account; remember the browser."""
+    name = user.get_username()
+    login = Login(user=user, redirect_url=onward or reverse("shop:account"))
+    response = see_other(perform_password_login(request, {"username": name}, login)["Location"])
+    devices.remember(response, name)
+    return response
+
+
+def change_of_person(request: HttpRequest, user: User) -> None:
+    """End the session of before; take the cart away where one account follows another."""
+    if not request.user.is_authenticated:
+        return
+    if request.user.pk != user.pk:
         visitors.forget(request)
+    request.session.flush()
+    request.user = AnonymousUser()  # the second factor is asked of those who are not in
 
 
 def _form(request: HttpRequest, name: str, form: Form, over: Limit | None = None) -> HttpResponse:

@@ -6,6 +6,7 @@ The answer is the same whether an address has an account or not.
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
+from allauth.account.signals import password_reset
 from django.contrib import messages
 from django.contrib.auth.models import User
 from django.contrib.auth.views import PasswordResetConfirmView
@@ -18,10 +19,10 @@ from django.views.decorators.cache import never_cache
 from django.views.generic import FormView
 
 from orders.rate_limit import Limit
-from orders.shop import password_letters
+from orders.shop import account_letters
 from orders.shop.account_forms import ForgottenForm, ResetPasswordForm
+from orders.shop.account_letters import Letter
 from orders.shop.accounts import find_account
-from orders.shop.password_letters import Letter
 from orders.shop.typed import form_page, typed
 
 if TYPE_CHECKING:  # generic for the type checker only
@@ -63,7 +64,7 @@ class Forgotten(AskView):
 
     def form_valid(self, form: ForgottenForm) -> HttpResponse:
         """Say that a letter is on its way, if there is an account."""
-        password_letters.send_later(self.letter, form.cleaned_data["email"])
+        account_letters.send_later(self.letter, form.cleaned_data["email"])
         return self.render_to_response({"sent": True})
 
     def form_invalid(self, form: ForgottenForm) -> HttpResponse:
@@ -87,6 +88,7 @@ class Reset(PasswordResetConfirmView):
     def form_valid(self, form: Any) -> HttpResponse:
         """Set it, and lead to the sign-in."""
         response = super().form_valid(form)
+        password_reset.send(sender=User, request=self.request, user=self.user)
         messages.success(self.request, self.done)
         return response
 

@@ -6,7 +6,7 @@ from django.contrib.auth.models import User
 from django.core.management.base import BaseCommand, CommandError
 from django.db import transaction
 
-from sasweb.staff import second_factor
+from sasweb.accounts import second_factor, session_list
 
 
 class Command(BaseCommand):
@@ -29,5 +29,6 @@ class Command(BaseCommand):
             raise CommandError(f"{username} has no second factor.")
         with transaction.atomic():
             second_factor.remove(user)
+            session_list.end(user)
             second_factor.record(user, user, "Second factor reset by a command.")
         self.stdout.write(f"The second factor of {username} is reset.")

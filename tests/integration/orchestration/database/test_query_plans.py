@@ -44,6 +44,7 @@ SMALL = {
     "orchestration_statusmessage",
     "orchestration_undorequest",
     "orchestration_worker",
+    "usersessions_usersession",  # log-ins by people, too
 }
 ASKED_AGAIN = "orchestration_lease"  # one row; after waiting for it the time is another
 # Whose bounds have to be there: else nothing was looked at.

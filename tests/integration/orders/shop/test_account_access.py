@@ -34,7 +34,9 @@ GUESTS_ORDER = {  # an order without an account
 }
 # Routes whose parameter is not an order's id. The dashboard's pages are about tasks and the API's
 # clients have tokens; both have access tests of their own.
-WITHOUT_ORDER = {"shop:product", "shop:reset", "staff_password_reset", "webhook"}
+WITHOUT_ORDER = {
+    "mfa_remove_webauthn", "shop:confirm", "shop:product", "shop:reset", "staff_password_reset", "webhook",
+}  # fmt: skip
 TESTED_ELSEWHERE = ("ops:", "api:")
 
 

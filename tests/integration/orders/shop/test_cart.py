@@ -10,7 +10,7 @@ from django.test import Client
 from orders import visitors
 from orders.models import Product, Visitor
 from orders.rate_limit import Limit
-from orders.shop.views.account import BACKEND
+from sasweb.accounts.adapter import BACKEND
 from tests.support.page import elements
 from tests.support.shop import fill_cart
 

@@ -4,6 +4,9 @@ import re
 from uuid import uuid4
 
 import pytest
+from allauth.account.models import EmailAddress
+from allauth.mfa.models import Authenticator
+from allauth.usersessions.models import UserSession
 from django.apps import apps
 from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY
 from django.contrib.auth.models import Group, User
@@ -21,9 +24,12 @@ from orders.lifecycle.stages import STEPS
 from orders.models import Order, Throttle
 from orders.models.order import OrderStatus
 from orders.templatetags.shop import BADGES
+from sasweb.accounts import second_factor
 from sasweb.session_store import SessionStore
-from sasweb.staff import second_factor
+from tests.support.customers import customer
 from tests.support.engine import staff
+from tests.support.page import page
+from tests.support.second_factor import app_of, with_app
 from tests.support.shop import (
     answer,
     ask,
@@ -102,10 +108,7 @@ def test_browsing_ordering_and_polling_in_the_role(client):
 def test_account_and_its_orders_in_the_role(client, settings):
     client.get("/")  # the addresses are loaded once, for all tests
     settings.FOR_STAFF = False  # as SERVES=shop says
-    secret = {"password": "correct horse", "again": "correct horse"}
-    assert (
-        client.post("/account/sign-up/", {"email": "ada@example.org", **secret}).status_code == 303
-    )
+    customer(client=client)
     order = placed(client)
     finish_all()
     seen = client.get("/account/").text
@@ -114,6 +117,39 @@ def test_account_and_its_orders_in_the_role(client, settings):
     client.post("/logout/")
     again = {"email": "ada@example.org", "password": "correct horse"}
     assert client.post("/account/sign-in/", again).status_code == 303
+
+
+def test_second_factor_and_sessions_in_the_role(client, settings):
+    client.get("/")
+    settings.FOR_STAFF = False
+    customer(client=client)
+    address = "/account/second-factor/app/"
+    app = app_of(client.get(address))
+    shown = client.post(address, {"code": app.code()})
+    assert shown["Location"] == "/account/second-factor/codes/"
+    assert page(client.get(shown["Location"])).only("[data-recovery-codes]")
+    assert page(client.get("/account/sessions/")).only('[data-session="this"]')
+    assert client.post("/account/sessions/", {"session": "others"}).status_code == 303
+    client.post("/logout/")
+    sent = {"email": "ada@example.org", "password": "correct horse"}
+    assert client.post("/account/sign-in/", sent)["Location"] == "/account/code/"
+    assert client.post("/account/code/", {"code": app.code()}).status_code == 303
+    assert client.get("/account/").status_code == 200
+
+
+def test_second_factors_and_sessions_of_staff_are_out_of_reach_of_the_role():
+    leader = User.objects.create_superuser("leader", "leader@example.org", "correct horse")
+    with_app(leader)
+    EmailAddress.objects.create(user=leader, email=leader.email, verified=True)
+    UserSession.objects.create(user=leader, ip="::1", session_key="staff.x")
+    with in_role():
+        for model in (Authenticator, EmailAddress, UserSession):
+            assert model.objects.all().delete()[0] == 0
+            assert model.objects.count() == 0
+        refused = pytest.raises(ProgrammingError, match="row-level security")
+        with refused, transaction.atomic():
+            Authenticator.objects.create(user_id=leader.pk, type="totp", data={})
+    assert Authenticator.objects.count() == 1
 
 
 def test_cancellation_in_the_role(client):

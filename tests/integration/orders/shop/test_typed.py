@@ -7,7 +7,7 @@ from django.contrib.auth.models import User
 from django.test import Client
 
 from orders.models import Placement, Visitor
-from orders.shop.views.account import BACKEND
+from sasweb.accounts.adapter import BACKEND
 from tests.support.page import page
 from tests.support.shop import DETAILS, declined, fill_cart, products
 

@@ -7,7 +7,7 @@ from django.core import mail
 from django.test import Client
 
 from orders.rate_limit import Limit
-from orders.shop import password_letters
+from orders.shop import account_letters
 from orders.shop.views import forgotten
 from tests.support.operators import person
 from tests.support.page import page
@@ -36,7 +36,7 @@ def ask(door, email, client=None, **headers):
 
 def settled():
     """Wait until the thread of the letters has done all that was asked for before."""
-    password_letters._threads().submit(int).result(timeout=20)
+    account_letters._threads().submit(int).result(timeout=20)
 
 
 def link():
@@ -116,7 +116,7 @@ def test_answer_does_not_wait_for_the_letter():
     from threading import Event
 
     go = Event()
-    password_letters._threads().submit(go.wait, 20)
+    account_letters._threads().submit(go.wait, 20)
     try:
         assert Client().post(SHOP, {"email": "ada@example.org"}).status_code == 200
         assert mail.outbox == []
@@ -141,7 +141,7 @@ def test_account_without_password_or_address_gets_no_letter():
 
 
 def test_letters_to_one_address_and_asks_from_one_network_are_limited(monkeypatch):
-    monkeypatch.setattr(password_letters, "LETTERS", Limit("password-letter", most=2, seconds=60))
+    monkeypatch.setattr(account_letters, "LETTERS", Limit("password-letter", most=2, seconds=60))
     monkeypatch.setattr(forgotten, "ASKS", Limit("forgotten", most=4, seconds=60))
     answers = [ask(SHOP, "Ada@example.org").status_code for _ in range(5)]
     assert answers == [200] * 4 + [429]

@@ -1,29 +1,36 @@
 """The second factor of staff: its set-up, its codes, its reset, and the ways around it."""
 
-import re
-
 import pytest
+from allauth.mfa.models import Authenticator
 from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import Group, User
 from django.core.management import CommandError, call_command
 from django.test import Client
 from django.urls import get_resolver
-from django_otp.plugins.otp_static.models import StaticToken
-from django_otp.plugins.otp_totp.models import TOTPDevice
 
 from orchestration.applications.tokens import READ_METRICS
 from orchestration.people import accounts
 from orders.rate_limit import Limit
-from sasweb.staff import second_factor, sessions
+from sasweb.accounts import second_factor
+from sasweb.staff import sessions
 from sasweb.staff.door import BEHIND
 from tests.support.applications import application
 from tests.support.engine import in_error
 from tests.support.operators import browser, person
 from tests.support.page import page, query_count
-from tests.support.second_factor import PASSWORD, app_of, log_in, logged_in, with_app
+from tests.support.second_factor import (
+    PASSWORD,
+    SET_UP,
+    app_of,
+    log_in,
+    logged_in,
+    with_app,
+    with_recovery_codes,
+)
 
 pytestmark = pytest.mark.django_db
 CODE = "/login/code/"
+CODES = 10
 
 
 @pytest.fixture
@@ -43,24 +50,26 @@ def leads_to(response):
 @pytest.mark.usefixtures("_required")
 def test_first_login_leads_to_the_set_up_and_then_to_the_page(ada):
     client, answer = log_in(ada, to="/ops/tasks/?q=x", follow=True)
-    assert answer.redirect_chain[-1][0].startswith("/login/set-up/?next=%2Fops%2Ftasks%2F")
+    assert answer.redirect_chain[-1][0].startswith("/login/second-factor/?next=%2Fops%2Ftasks%2F")
+    address = page(answer).only(f'a[href^="{SET_UP}"]')["href"]
+    answer = client.get(address)
     assert page(answer).only("img")["src"].startswith("data:image/svg+xml")
     assert "default-src 'none'" in answer["Content-Security-Policy"]
     app = app_of(answer)
-    wrong = client.post("/login/set-up/", {"code": "000000"})
+    wrong = client.post(SET_UP, {"code": "000000"})
     assert wrong.status_code == 422
     assert app_of(wrong).secret == app.secret
     assert client.get("/ops/").status_code == 302
     before = client.cookies["sessionid"].value
-    done = client.post("/login/set-up/", {"code": app.code(), "next": "/ops/tasks/?q=x"})
+    done = client.post(SET_UP, {"code": app.code(), "next": "/ops/tasks/?q=x"}, follow=True)
     assert client.cookies["sessionid"].value != before
     shown = page(done)
     assert shown.only("a.primary")["href"] == "/ops/tasks/?q=x"
     codes = shown.only("[data-recovery-codes]").texts("code")
-    assert len(set(codes)) == second_factor.CODES
-    stored = set(StaticToken.objects.values_list("token", flat=True))
-    assert len(stored) == len(codes)
-    assert not stored & {code.replace("-", "") for code in codes}
+    assert len(set(codes)) == CODES
+    stored = str(Authenticator.objects.get(type="recovery_codes").data)
+    assert "seed" not in stored
+    assert not [code for code in codes if code in stored or code.replace("-", "") in stored]
     assert client.get("/ops/").status_code == 200
     assert client.get("/admin/").status_code == 200
 
@@ -68,7 +77,7 @@ def test_first_login_leads_to_the_set_up_and_then_to_the_page(ada):
 def test_code_is_asked_for_after_the_password_and_is_good_once(ada):
     app = with_app(ada)
     client, answer = log_in(ada, to="/ops/agents/", follow=True)
-    assert answer.redirect_chain[-1][0] == "/login/code/?next=%2Fops%2Fagents%2F"
+    assert answer.redirect_chain[-1][0] == "/login/code/"
     code = app.code()
     answer = client.post(CODE, {"code": f" {code[:3]} {code[3:]}", "next": "/ops/agents/"})
     assert (answer.status_code, answer["Location"]) == (303, "/ops/agents/")
@@ -80,20 +89,20 @@ def test_code_is_asked_for_after_the_password_and_is_good_once(ada):
 
 def test_recovery_code_lets_in_once(ada):
     with_app(ada)
-    first, second = second_factor.new_recovery_codes(ada)[:2]
+    first, second = with_recovery_codes(ada)[:2]
     client, _ = log_in(ada)
     assert client.post(CODE, {"code": first.upper()}).status_code == 303
     assert client.get("/ops/").status_code == 200
     client, _ = log_in(ada)
     assert client.post(CODE, {"code": first}).status_code == 422
     assert client.post(CODE, {"code": second.replace("-", " ")}).status_code == 303
-    assert second_factor.recovery_codes_left(ada) == second_factor.CODES - 2
+    assert second_factor.recovery_codes_left(ada) == CODES - 2
 
 
 def test_code_of_another_user_is_refused(ada):
     with_app(ada)
     bob = person("bob", "operate")
-    app, codes = with_app(bob), second_factor.new_recovery_codes(bob)
+    app, codes = with_app(bob), with_recovery_codes(bob)
     client, _ = log_in(ada)
     for code in (app.code(), codes[0], "", "9" * 32, "9" * 40, "\0", "١٢٣٤٥٦"):
         assert client.post(CODE, {"code": code}).status_code == 422
@@ -120,19 +129,26 @@ def test_password_alone_opens_nothing(ada, has_one, door):
         assert client.get(address, follow=True).request["PATH_INFO"].startswith("/login/")
     assert client.post("/admin/auth/user/add/", {"username": "eve"}).status_code in {302, 303}
     assert client.get("/metrics").status_code == 401
-    assert leads_to(client.get("/login/second-factor/")).startswith("/login/")
+    own = client.get("/login/second-factor/")
+    if has_one:
+        assert leads_to(own).startswith("/login/")
+    else:  # to set one up
+        assert page(own).only('[data-factor="off"]')
     step.refresh_from_db()
     assert step.process_state == "error"
 
 
-def test_shops_sign_in_opens_no_page_of_staff_with_a_second_factor():
+def test_shops_sign_in_asks_for_the_second_factor_too():
     ada = person("ada@example.org", "operate")
-    with_app(ada)
+    app = with_app(ada)
     client = Client()
     sent = {"email": "ada@example.org", "password": PASSWORD}
-    assert client.post("/account/sign-in/", sent).status_code == 303
-    assert client.get("/account/").status_code == 200  # as any customer
-    assert leads_to(client.get("/ops/")) == "/login/"
+    assert leads_to(client.post("/account/sign-in/", sent)) == "/account/code/"
+    assert leads_to(client.get("/account/")) == "/account/sign-in/"
+    assert leads_to(client.get("/ops/")) == "/login/code/"
+    assert client.post("/account/code/", {"code": app.code()})["Location"] == "/account/"
+    assert client.get("/account/").status_code == 200
+    assert client.get("/ops/").status_code == 200
 
 
 @pytest.mark.usefixtures("_required")
@@ -148,8 +164,8 @@ def test_set_up_by_an_old_password_is_refused(ada, monkeypatch):
     """A browser that was left alone at the page of the set-up."""
     client, _ = log_in(ada)
     monkeypatch.setattr(sessions, "FRESH_S", 0)
-    assert leads_to(client.get("/login/set-up/")) == "/login/"
-    assert not TOTPDevice.objects.exists()
+    assert leads_to(client.get(SET_UP)) == "/login/"
+    assert not Authenticator.objects.exists()
 
 
 def test_customers_are_asked_for_no_second_factor(settings):
@@ -195,17 +211,16 @@ def admin_of_users():
 
 def test_administrator_resets_it_and_sessions_end(ada):
     app = with_app(ada)
-    second_factor.new_recovery_codes(ada)
+    with_recovery_codes(ada)
     hers = logged_in(ada, app)
     assert hers.get("/ops/").status_code == 200
     root = browser(admin_of_users())
     address = f"/admin/auth/user/{ada.id}/second-factor/"
     assert address in root.get(f"/admin/auth/user/{ada.id}/change/").text
     assert root.get(address).status_code == 200
-    assert TOTPDevice.objects.exists()  # a look changes nothing
+    assert Authenticator.objects.exists()  # a look changes nothing
     assert root.post(address).status_code == 302
-    assert not TOTPDevice.objects.exists()
-    assert not StaticToken.objects.exists()
+    assert not Authenticator.objects.exists()
     entry = LogEntry.objects.get()
     assert (entry.object_id, entry.user.username) == (str(ada.id), "root")
     assert "econd factor" in entry.get_change_message()
@@ -229,7 +244,7 @@ def test_second_factor_is_not_reset_by_oneself_or_without_the_right(ada):
     assert client.post(f"/admin/auth/user/{boss.id}/second-factor/").status_code == 403
     assert browser(ada).post(own).status_code == 403
     assert client.post("/admin/auth/user/999999/second-factor/").status_code == 404
-    assert TOTPDevice.objects.count() == 2
+    assert Authenticator.objects.count() == 2
 
 
 def test_command_resets_it_for_the_last_administrator(ada, capsys):
@@ -239,25 +254,48 @@ def test_command_resets_it_for_the_last_administrator(ada, capsys):
         call_command("reset_second_factor", "eve")
     with_app(ada)
     call_command("reset_second_factor", "ada@example.org")
-    assert not TOTPDevice.objects.exists()
+    assert not Authenticator.objects.exists()
     assert LogEntry.objects.get().object_id == str(ada.id)
 
 
-def test_user_turns_it_on_and_off_where_it_is_not_required(ada):
+@pytest.fixture
+def _long_ago(settings):
+    """Have the password asked for again before anything changes."""
+    settings.ACCOUNT_REAUTHENTICATION_TIMEOUT = 0
+
+
+@pytest.fixture
+def again(settings):
+    """Call it to type the password again, after which changes are good for a while."""
+
+    def again(client, password=PASSWORD, to="/login/second-factor/"):
+        settings.ACCOUNT_REAUTHENTICATION_TIMEOUT = 600
+        return client.post("/login/again/", {"password": password, "next": to})
+
+    return again
+
+
+def test_user_turns_it_on_and_off_where_it_is_not_required(ada, settings, again):
     client, answer = log_in(ada, follow=True)
     assert answer.status_code == 200
     assert page(client.get("/login/second-factor/")).only('[data-factor="off"]')
-    app = app_of(client.get("/login/set-up/"))
-    assert client.post("/login/set-up/", {"code": app.code()}).status_code == 200
+    app = app_of(client.get(SET_UP))
+    assert client.post(SET_UP, {"code": app.code()}, follow=True).status_code == 200
     own = page(client.get("/login/second-factor/"))
-    assert re.search(r"\b10\b", own.only('[data-factor="on"]').text)
-    sent = {"password": "wrong", "act": "remove"}
-    assert client.post("/login/second-factor/", sent).status_code == 422
-    codes = client.post("/login/second-factor/", {"password": PASSWORD, "act": "codes"})
-    assert len(page(codes).only("[data-recovery-codes]").texts("code")) == second_factor.CODES
-    sent = {"password": PASSWORD, "act": "remove"}
-    assert client.post("/login/second-factor/", sent).status_code == 303
-    assert not TOTPDevice.objects.exists()
+    assert own.only('[data-factor="on"]')
+    assert own.only("[data-left]")["data-left"] == "10"
+    settings.ACCOUNT_REAUTHENTICATION_TIMEOUT = 0
+    new, off = "/login/second-factor/codes/new/", f"{SET_UP}remove/"
+    for address in (SET_UP, new, off):
+        asked = client.post(address)
+        assert asked["Location"].startswith("/login/again/?next=%2Flogin%2Fsecond-factor%2F")
+    assert client.post("/login/again/", {"password": "wrong"}).status_code == 422
+    assert again(client).status_code == 302
+    codes = client.post(new, follow=True)
+    assert len(page(codes).only("[data-recovery-codes]").texts("code")) == CODES
+    assert not page(client.get("/login/second-factor/codes/")).all("[data-recovery-codes]")
+    assert client.post(off).status_code == 302
+    assert not Authenticator.objects.exists()
     assert client.get("/ops/").status_code == 200
     history = LogEntry.objects.filter(object_id=str(ada.id), user=ada)
     assert history.count() == 3
@@ -268,17 +306,21 @@ def test_required_second_factor_is_not_turned_off_but_moved_to_another_device(ad
     old = with_app(ada)
     client = logged_in(ada, old)
     other = logged_in(ada, old)
-    client.post("/login/second-factor/", {"password": PASSWORD, "act": "remove"})
-    assert TOTPDevice.objects.exists()
-    new = app_of(client.get("/login/set-up/"))
-    assert client.post("/login/set-up/", {"code": new.code()}).status_code == 422  # no password
-    sent = {"code": new.code(), "password": PASSWORD}
-    assert client.post("/login/set-up/", sent).status_code == 200
+    refused = client.post(f"{SET_UP}remove/")
+    assert refused.status_code == 422
+    assert page(refused).only('[data-refused="last"]')
+    assert Authenticator.objects.exists()
+    new = app_of(client.get(SET_UP))
+    settings.ACCOUNT_REAUTHENTICATION_TIMEOUT = 0
+    assert leads_to(client.post(SET_UP, {"code": new.code()})) == "/login/again/"
+    settings.ACCOUNT_REAUTHENTICATION_TIMEOUT = 600
+    assert client.post(SET_UP, {"code": new.code()}, follow=True).status_code == 200
     assert client.get("/ops/").status_code == 200
     assert leads_to(other.get("/ops/")) == "/login/"
     half, _ = log_in(ada)
-    assert half.get("/login/set-up/")["Location"].startswith("/login/code/")
-    assert half.post("/login/set-up/", {"code": new.code()})["Location"].startswith(CODE)
+    for address in ("/login/second-factor/", SET_UP):
+        assert leads_to(half.get(address)) == "/login/"
+    assert leads_to(half.post(SET_UP, {"code": new.code()})) == "/login/"
 
 
 def test_next_leads_to_no_other_site(ada):
@@ -299,12 +341,24 @@ def test_each_address_is_behind_the_door_or_open_to_everyone():
     """A new one has to be put on one side; `/ops/` and `/admin/` are behind it as a whole."""
     routes = {f"/{pattern.pattern}" for pattern in get_resolver().url_patterns}
     unguarded = {route for route in routes if not route.startswith(BEHIND)}
-    assert unguarded == {"/", "/api/", "/hooks/", "/language/", "/livez", "/logout/", "/readyz"}
+    assert unguarded == {
+        "/",
+        "/account/",
+        "/account/check-mail/",
+        "/account/sign-in/",
+        "/api/",
+        "/hooks/",
+        "/language/",
+        "/livez",
+        "/logout/",
+        "/readyz",
+    }
 
 
 def test_secrets_are_in_no_admin_page(ada):
     boss = browser(person("boss", is_staff=True, is_superuser=True))
     with_app(ada)
-    assert "otp" not in boss.get("/admin/").text
-    assert boss.get("/admin/otp_totp/totpdevice/").status_code == 404
+    assert "authenticator" not in boss.get("/admin/").text.lower()
+    for table in ("mfa/authenticator", "account/emailaddress", "usersessions/usersession"):
+        assert boss.get(f"/admin/{table}/").status_code == 404
     assert "second factor" in boss.get("/admin/auth/user/").text.lower()

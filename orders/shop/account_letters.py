@@ -1,7 +1,7 @@
-"""Letters with a link to set a new password.
+"""Letters about accounts: with a link to set a new password, or to confirm an address.
 
-The account is looked up, and the letter sent, after the answer: so the answer takes as long for an
-address without an account, and while the mail server is slow.
+They are sent after the answer, and for a lost password the account is looked up then, too: so the answer
+takes as long for an address without an account, and while the mail server is slow.
 """
 
 import logging
@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 from django.conf import settings
 from django.contrib.auth.models import User
@@ -45,10 +46,18 @@ def send_later(letter: Letter, email: str) -> None:
         threads.submit(_send, letter, email, translation.get_language() or settings.LANGUAGE_CODE)
 
 
+def post_later(template: str, context: dict[str, Any], to: str) -> None:
+    """Write a letter in the language of now, and send it in another thread."""
+    subject, _, body = render_to_string(template, context).strip().partition("\n")
+    threads = _threads()
+    if threads._work_queue.qsize() < MOST_WAITING:  # noqa: SLF001 - the pool has no other measure
+        threads.submit(_post, subject, body, to)
+
+
 @cache
 def _threads() -> ThreadPoolExecutor:
     """Return this process's thread for letters, which begins with the first one: it survives no fork."""
-    return ThreadPoolExecutor(max_workers=1, thread_name_prefix="password-letters")
+    return ThreadPoolExecutor(max_workers=1, thread_name_prefix="account-letters")
 
 
 def _send(letter: Letter, email: str, language: str) -> None:
@@ -75,3 +84,10 @@ def _write(letter: Letter, user: User) -> None:
     )
     subject, _, body = text.strip().partition("\n")
     send_mail(subject, body.strip() + "\n", None, [user.email])
+
+
+def _post(subject: str, body: str, to: str) -> None:
+    try:
+        send_mail(subject, body.strip() + "\n", None, [to])
+    except Exception as error:  # noqa: BLE001 - the thread lives on
+        logger.error("a letter about an account was not sent: %s", type(error).__name__)
