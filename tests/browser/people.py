@@ -66,6 +66,8 @@ def fill_checkout(page: Page, card: str = "pm_card_visa") -> None:
     page.fill("[name=city]", "Cork")
     page.select_option("[name=country]", "IE")
     page.check(f"[name=payment_method][value={card}]")
+    # the order waits for the sums of the country: until then neither a click nor a key sends it
+    expect(page.locator("#place")).to_be_enabled()
 
 
 def log_in(page: Page, stack, name: str) -> None:
