@@ -19,11 +19,15 @@ WITH placed AS (
         coalesce((o.charges->>'discount')::bigint, 0) AS discount,
         (SELECT coalesce(sum((t.one->>'tax')::bigint), 0)
             FROM jsonb_array_elements(o.charges->'taxes') AS t (one)) AS tax,
-        coalesce(jsonb_path_exists(o.snapshot, '$.steps[*] ? (@.name == "capture_payment"
-            && @.direction == "do" && @.state == "processed")'), false) AS charged,
-        coalesce(jsonb_path_exists(o.snapshot, '$.steps[*] ? (@.name == "capture_payment"
-            && @.direction == "undo" && @.state == "processed")'), false) AS refunded
-    FROM orders_order o WHERE o.created_at >= %(since)s AND o.created_at < %(until)s
+        coalesce(jsonb_path_exists(o.snapshot, '$.steps[*] ? (@.name == $taker
+            && @.direction == "do" && @.state == "processed")', p.taker), false) AS charged,
+        coalesce(jsonb_path_exists(o.snapshot, '$.steps[*] ? (@.name == $taker
+            && @.direction == "undo" && @.state == "processed")', p.taker), false) AS refunded
+    FROM orders_order o CROSS JOIN LATERAL (SELECT jsonb_build_object('taker', CASE
+            -- a transfer is taken as it arrives, and not captured
+            WHEN jsonb_path_exists(o.snapshot, '$.steps[*] ? (@.result.taken == true)')
+            THEN 'authorize_payment' ELSE 'capture_payment' END) AS taker) p
+    WHERE o.created_at >= %(since)s AND o.created_at < %(until)s
 )
 SELECT day, currency, count(*), count(*) FILTER (WHERE charged),
     coalesce(sum(total) FILTER (WHERE charged), 0), coalesce(sum(total - tax) FILTER (WHERE charged), 0),

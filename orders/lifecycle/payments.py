@@ -13,6 +13,9 @@ KINDS = {
     ("capture_payment", Direction.UNDO): "refunded",
     ("authorize_payment", Direction.UNDO): "released",
 }
+AUTHORIZED = ("authorize_payment", Direction.DO)
+# a transfer is taken as it arrives
+OF_TRANSFER = KINDS | {AUTHORIZED: "captured", ("authorize_payment", Direction.UNDO): "refunded"}
 SIGNS = {"captured": 1, "refunded": -1}  # of what moves money; others only reserve it
 
 
@@ -39,9 +42,13 @@ def movements(progress: Progress | None) -> Sequence[Movement]:
         for step in steps
         if step.direction is Direction.DO
     }
+    by_transfer = any(
+        (step.name, step.direction) == AUTHORIZED and (step.result or {}).get("taken")
+        for step in steps
+    )
     moved = [
         Movement(
-            kind=KINDS[step.name, step.direction],
+            kind=(OF_TRANSFER if by_transfer else KINDS)[step.name, step.direction],
             amount=amounts.get(step.name, 0),
             at=step.ended_at,
             reference=str((step.result or {}).get("id", "")),

@@ -6,9 +6,10 @@ It can be run again if it was interrupted; rates that are there stay as they are
 from django.contrib.postgres.operations import AddConstraintNotValid, ValidateConstraint
 from django.db import migrations, models
 
-# Standard and reduced rates by “VAT rates applied in the EU Member States” of the European Commission, 2026,
-# in hundredths of a percent; of several reduced ones that of most food. Denmark has one rate. Switzerland is
-# not in the Union: what is sent there is an export, without tax. The shop's owner changes them in the admin.
+# Standard rates, and of the reduced ones that of most food, in hundredths of a percent, as of November 2026.
+# A beginning: which goods have which rate is each country's law, and the shop's owner enters that in the
+# admin. Denmark has one rate. Ireland taxes most food, tea and coffee among it, at 0; Sweden at 6 % from April
+# 2026 to December 2027. Switzerland is not in the Union: what is sent there is an export, without tax.
 RATES = {
     "AT": (20_00, 10_00),
     "BE": (21_00, 6_00),
@@ -17,13 +18,13 @@ RATES = {
     "ES": (21_00, 10_00),
     "FI": (25_50, 13_50),
     "FR": (20_00, 5_50),
-    "IE": (23_00, 13_50),
+    "IE": (23_00, 0),
     "IT": (22_00, 10_00),
-    "LU": (17_00, 8_00),
+    "LU": (17_00, 3_00),
     "NL": (21_00, 9_00),
-    "PL": (23_00, 8_00),
+    "PL": (23_00, 5_00),
     "PT": (23_00, 6_00),
-    "SE": (25_00, 12_00),
+    "SE": (25_00, 6_00),
 }
 KNOWN = models.CheckConstraint(condition=models.Q(("tax_class__in", ["standard", "reduced", "zero"])), name="product_tax_class_known")
 

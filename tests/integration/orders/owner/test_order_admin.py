@@ -6,10 +6,12 @@ from io import StringIO
 
 import pytest
 
+from orchestration.transitions.replies import record
 from orders.figures import by_day, totals
 from orders.lifecycle import snapshots
 from orders.lifecycle.payments import balance, movements
 from orders.models import DiscountCode, Order, ShippingPrice
+from tests.support.engine import reply_to
 from tests.support.operators import browser, person
 from tests.support.page import page
 from tests.support.shop import (
@@ -43,6 +45,13 @@ def moved(order):
     return [(move.kind, move.amount) for move in moves], balance(moves)
 
 
+def figures_of(order):
+    """Return the figures of the only day with an order."""
+    Order.objects.filter(id=order).update(created_at=datetime(2026, 3, 1, 12, tzinfo=UTC))
+    (row,) = by_day(date(2026, 3, 1), date(2026, 3, 1))
+    return row
+
+
 def test_money_of_an_order_that_is_paid(client):
     order = placed(client)
     assert moved(order) == ([], 0)
@@ -63,6 +72,23 @@ def test_money_of_an_order_that_is_undone(client):
         [("authorized", 2000), ("captured", 2000), ("refunded", 2000), ("released", 2000)],
         0,
     )
+
+
+def test_money_of_a_transfer(client, owner):
+    fill_cart(client, sku_0=2)
+    order = order_in(send(client, open_checkout(client), payment_method="customer_balance"))
+    carry_out()
+    requests = ask()
+    paid = reply_to(requests.pop("authorize_payment"), result={"id": "pi_1", "taken": True})
+    record([paid])
+    answer(requests)
+    assert moved(order) == ([("captured", 2000)], 2000)
+    assert figures_of(order).gross == 2000
+    assert client.post(f"/orders/{order}/cancel/").status_code == 303
+    carry_out()
+    finish_all()
+    assert moved(order) == ([("captured", 2000), ("refunded", 2000)], 0)
+    assert figures_of(order).refunds == 2000
 
 
 def test_money_of_a_declined_card(client):
