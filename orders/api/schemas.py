@@ -79,8 +79,8 @@ class NewOrder(Strict):
             "examples": [
                 {
                     "email": "ada@example.org",
-                    "address": {"name": "Ada Lovelace", "street": "Rue de Lyon 12",
-                                "postcode": "1203", "city": "Genève", "country": "CH"},
+                    "address": {"name": "Ada Lovelace", "street": "Kastanienallee 12",
+                                "postcode": "10435", "city": "Berlin", "country": "DE"},
                     "payment_method": "pm_card_visa",
                     "lines": [{"sku": "coffee-morning", "quantity": 2}],
                     "expected_total": 2200,
