@@ -7,7 +7,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
 from drill.waiting import wait_for
-from tests.browser.people import log_in, order
+from tests.browser.people import log_in, order, order_without_scripts
 
 pytestmark = [pytest.mark.stack, pytest.mark.browser, pytest.mark.timeout(180)]
 ASKS, RISKY = "pm_card_threeDSecure2Required", "pm_card_riskLevelElevated"
@@ -39,7 +39,7 @@ def test_payment_is_confirmed_at_the_bank(visit, stack, options):
 
 def test_refused_payment_is_paid_with_another_card_without_javascript(visit, stack):
     page = visit(java_script_enabled=False)
-    which = order(page, ASKS)
+    which = order_without_scripts(page, ASKS)
     wait_for(lambda: stack.count(WAITS, which) == 1, "the payment waits for its customer", 30)
     page.reload()
     at_the_bank(page, "refuse")
