@@ -157,57 +157,63 @@ async def test_payment_that_is_too_risky_is_declined(client):
     assert (reply.outcome, reply.code) == ("rejected", "fraudulent")
 
 
-def webhook(kind, secret="whsec_sandbox", at=None, **intent):
+def event(kind, **intent):
+    """Return an event of the provider about an authorization."""
     shown = {"id": "pi_1", "object": "payment_intent", "capture_method": "manual", **intent}
-    body = json.dumps({"id": "evt_1", "type": f"payment_intent.{kind}", "data": {"object": shown}})
+    return {"id": "evt_1", "type": f"payment_intent.{kind}", "data": {"object": shown}}
+
+
+def received(sent, secret="whsec_sandbox", at=None):
+    """Return what the agent makes of an event, signed as it is sent."""
+    body = json.dumps(sent)
     signed = signature(secret, at or int(time.time()), body)
-    return Webhook(body=body.encode(), headers={"Stripe-Signature": signed})
+    return Payment.receive(Webhook(body=body.encode(), headers={"Stripe-Signature": signed}))
+
+
+REFUSAL = {"code": "card_declined", "decline_code": "stolen_card", "message": "No."}
 
 
 @pytest.mark.parametrize(
-    ("event", "expected"),
+    ("sent", "expected"),
     [
         (
-            webhook("amount_capturable_updated", status="requires_capture", latest_charge="ch_1"),
+            event("amount_capturable_updated", status="requires_capture", latest_charge="ch_1"),
             {"result": {"id": "pi_1", "status": "requires_capture"}},
         ),
         (
-            webhook("succeeded", status="succeeded", capture_method="automatic"),
+            event("succeeded", status="succeeded", capture_method="automatic"),
             {"result": {"id": "pi_1", "status": "succeeded", "taken": True}},
         ),
         (
-            webhook(
-                "payment_failed",
-                status="requires_payment_method",
-                last_payment_error={"code": "card_declined", "decline_code": "stolen_card", "message": "No."},
-            ),
+            event("payment_failed", status="requires_payment_method", last_payment_error=REFUSAL),
             {"refused": "stolen_card", "message": "No."},
         ),
-        (webhook("canceled", status="canceled"), {"refused": CANCELED}),
+        (event("canceled", status="canceled"), {"refused": CANCELED}),
     ],
-)  # fmt: skip
-def test_webhook_reports_the_end_of_a_payment(event, expected):
-    (reported,) = Payment.receive(event)
+)
+def test_webhook_reports_the_end_of_a_payment(sent, expected):
+    (reported,) = received(sent)
     assert (reported.id, reported.of) == ("evt_1", "pi_1")
     assert {name: getattr(reported, name) for name in expected} == expected
 
 
 @pytest.mark.parametrize(
-    "event",
+    "sent",
     [
-        webhook("succeeded", status="succeeded"),  # what the shop captured by a call
-        webhook("created", status="requires_action"),
-        webhook("amount_capturable_updated", status="requires_action"),
+        event("succeeded", status="succeeded"),  # what the shop captured by a call
+        event("created", status="requires_action"),
+        event("amount_capturable_updated", status="requires_action"),
     ],
 )
-def test_webhook_that_ends_nothing_reports_nothing(event):
-    assert Payment.receive(event) == []
+def test_webhook_that_ends_nothing_reports_nothing(sent):
+    assert received(sent) == []
 
 
 def test_webhook_of_another_secret_or_of_long_ago_is_refused(settings):
+    canceled = event("canceled", status="canceled")
     with pytest.raises(UnverifiedWebhook):
-        Payment.receive(webhook("canceled", "whsec_other", status="canceled"))
+        received(canceled, "whsec_other")
     with pytest.raises(UnverifiedWebhook):
-        Payment.receive(webhook("canceled", at=1_700_000_000, status="canceled"))
+        received(canceled, at=1_700_000_000)
     settings.PAYMENT_WEBHOOK_SECRETS = ["whsec_new", "whsec_sandbox"]
-    assert Payment.receive(webhook("canceled", status="canceled"))
+    assert received(canceled)
