@@ -2,6 +2,7 @@
 
 import re
 from typing import Any
+from uuid import UUID
 
 from django.contrib import admin
 from django.contrib.staticfiles import finders
@@ -9,6 +10,7 @@ from django.core.exceptions import PermissionDenied, ValidationError
 from django.db.models import QuerySet
 from django.forms import Field
 from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404
 from django.urls import URLPattern, path, reverse
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import mark_safe
@@ -18,6 +20,7 @@ from orchestration.api import CappedPaginator, format_money
 from .admin_export import as_csv
 from .admin_figures import figures
 from .admin_prices import DatedPriceInline, NewDatedPriceInline
+from .admin_refunds import refund_page
 from .amount_fields import AmountsForm
 from .charges import from_json
 from .currency import shop_currency
@@ -25,7 +28,7 @@ from .lifecycle import operator_search, snapshots
 from .lifecycle.message import WORKFLOW
 from .lifecycle.payments import balance, movements
 from .lifecycle.sums import sums
-from .models import Order, OrderLine, Product
+from .models import Order, OrderLine, Product, Refund
 from .times import moment as in_words
 
 linebreak = mark_safe("<br>")
@@ -121,6 +124,24 @@ class LineInline(ReadOnly, admin.StackedInline):  # type: ignore[type-arg] # as 
         return format_money(line.unit_price, line.order.currency)
 
 
+class RefundInline(ReadOnly, admin.StackedInline):  # type: ignore[type-arg] # as above
+    """What was paid back of an order, and is being."""
+
+    model = Refund
+    extra = 0
+    fields = ["back", "reason", "state", "by", "created_at"]
+    readonly_fields = ["back"]
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Refund]:
+        """Read who made them with them."""
+        return super().get_queryset(request).select_related("by")
+
+    @admin.display(description="amount")
+    def back(self, refund: Refund) -> str:
+        """Show the amount with its currency."""
+        return format_money(refund.amount, refund.order.currency)
+
+
 @admin.register(Order)
 class OrderAdmin(ReadOnly, admin.ModelAdmin):  # type: ignore[type-arg] # as above
     """Orders with the status last reported by the engine."""
@@ -131,7 +152,7 @@ class OrderAdmin(ReadOnly, admin.ModelAdmin):  # type: ignore[type-arg] # as abo
     search_fields = ["number", "email", "id"]
     exclude = ["snapshot", "asked", "total"]  # the task's page shows the first two
     readonly_fields = ["amount", "price", "money", "task"]
-    inlines = [LineInline]
+    inlines = [LineInline, RefundInline]
     # counting millions of orders is slow
     paginator = CappedPaginator
     show_full_result_count = False
@@ -147,14 +168,38 @@ class OrderAdmin(ReadOnly, admin.ModelAdmin):  # type: ignore[type-arg] # as abo
 
     def get_urls(self) -> list[URLPattern]:
         """Return the addresses, with the one of the day's figures before those of orders."""
-        view = self.admin_site.admin_view(self.figures)
-        return [path("figures/", view, name="orders_order_figures"), *super().get_urls()]
+        figures, refund = map(self.admin_site.admin_view, (self.figures, self.refund))
+        return [
+            path("figures/", figures, name="orders_order_figures"),
+            path("<uuid:order_id>/refund/", refund, name="orders_order_refund"),
+            *super().get_urls(),
+        ]
 
     def figures(self, request: HttpRequest) -> HttpResponse:
         """Show the day's figures to those who may see orders."""
         if not self.has_view_permission(request):
             raise PermissionDenied
         return figures(request, {**self.admin_site.each_context(request), "opts": self.opts})
+
+    def refund(self, request: HttpRequest, order_id: UUID) -> HttpResponse:
+        """Show the form of a refund to those who may make one."""
+        if not self.may_refund(request):
+            raise PermissionDenied
+        order = get_object_or_404(Order, pk=order_id)
+        return refund_page(
+            request, order, {**self.admin_site.each_context(request), "opts": self.opts}
+        )
+
+    def may_refund(self, request: HttpRequest) -> bool:
+        """Return whether a user may see orders and pay back."""
+        return self.has_view_permission(request) and request.user.has_perm("orders.add_refund")
+
+    def change_view(
+        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
+    ) -> HttpResponse:
+        """Offer the refund beside the order."""
+        more = {**(extra_context or {}), "may_refund": self.may_refund(request)}
+        return super().change_view(request, object_id, form_url, more)
 
     @admin.display(description="how the total comes about")
     def price(self, order: Order) -> str:
@@ -177,7 +222,8 @@ class OrderAdmin(ReadOnly, admin.ModelAdmin):  # type: ignore[type-arg] # as abo
                 for step in moved
             ),
         )  # fmt: skip
-        return format_html("{}<br>kept: {}", rows, format_money(balance(moved), order.currency))
+        kept = format_money(balance(moved) - order.refunded, order.currency)
+        return format_html("{}<br>kept: {}", rows, kept)
 
     @admin.display(description="task")
     def task(self, order: Order) -> str:

@@ -14,7 +14,7 @@ LONGEST = 366  # days at once
 # the tax of an order is a list in its row.
 FIGURES = """
 WITH placed AS (
-    SELECT (o.created_at AT TIME ZONE %(zone)s)::date AS day, o.currency, o.total,
+    SELECT (o.created_at AT TIME ZONE %(zone)s)::date AS day, o.currency, o.total, o.refunded AS parts,
         coalesce((o.charges->>'shipping')::bigint, 0) AS shipping,
         coalesce((o.charges->>'discount')::bigint, 0) AS discount,
         (SELECT coalesce(sum((t.one->>'tax')::bigint), 0)
@@ -32,7 +32,8 @@ WITH placed AS (
 SELECT day, currency, count(*), count(*) FILTER (WHERE charged),
     coalesce(sum(total) FILTER (WHERE charged), 0), coalesce(sum(total - tax) FILTER (WHERE charged), 0),
     coalesce(sum(tax) FILTER (WHERE charged), 0), coalesce(sum(shipping) FILTER (WHERE charged), 0),
-    coalesce(sum(discount) FILTER (WHERE charged), 0), coalesce(sum(total) FILTER (WHERE refunded), 0)
+    coalesce(sum(discount) FILTER (WHERE charged), 0),
+    coalesce(sum(CASE WHEN refunded THEN total ELSE parts END), 0)
 FROM placed GROUP BY day, currency ORDER BY day DESC, currency
 """
 

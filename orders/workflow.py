@@ -31,6 +31,7 @@ from .lifecycle.message import APPLICATION, EMAIL_WORKFLOW, PRIVATE, WORKFLOW
 from .lifecycle.numbers import number
 from .lifecycle.operator_search import find
 from .lifecycle.operator_view import customer_view
+from .lifecycle.refunds import REFUND_WORKFLOW
 from .lifecycle.reminders import REMIND_AFTER
 from .lifecycle.status import receive
 from .lifecycle.submission import record
@@ -143,6 +144,35 @@ register(
                     "parcel": result("create_shipment", "tracking"),
                 },
                 irreversible="the confirmation is in the customer's inbox",
+            ),
+        ],
+    )
+)
+register(
+    Workflow(
+        # not one of `owner_application`: the public web process may post those
+        name=REFUND_WORKFLOW,
+        label=lambda data: str(data["number"]),
+        contact=field("email"),
+        value={"amount": field("amount"), "currency": field("currency")},
+        personal=[field("mail", "text"), field("mail", "html")],
+        not_by_hand="A refund belongs to an order: its page in the admin has the form.",
+        steps=[
+            Step(
+                name="refund_payment",
+                agent="payment",
+                action="refund",
+                request={"payment": field("payment"), "amount": field("amount")},
+                refused={"*": "error"},  # staff decide: the customer cannot mend it
+                irreversible="the money is on its way to the customer",
+            ),
+            Step(
+                name="tell_customer",
+                agent="notification",
+                action="send",
+                after=["refund_payment"],
+                request={"to": field("email"), "mail": field("mail")},
+                irreversible="the letter is in the customer's inbox",
             ),
         ],
     )

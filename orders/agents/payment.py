@@ -29,6 +29,8 @@ PAYMENT = exact_object(
     order=TEXT, amount=POSITIVE, currency=CURRENCY, payment_method=TEXT, page=TEXT
 )
 PAYMENT["required"].remove("page")  # requests of former releases lack it
+REFUND = exact_object(payment=TEXT, amount=POSITIVE)
+REFUND["required"].remove("amount")
 CAPTURE = exact_object(payment=TEXT, amount=POSITIVE, payment_method=TEXT)
 CAPTURE["required"].remove("payment_method")
 STATUS = exact_object(id=TEXT, status=TEXT)  # of an intent or a refund
@@ -177,16 +179,15 @@ class Payment(PartnerAgent):
             # Stripe takes a card again only if it was stored; the customer may use another one
             raise Rejected(EXPIRED, fault.message, stored=fault.stored) from fault
 
-    @action(accepts=OF_PAYMENT, returns=STATUS, guarded=("payment",))
+    @action(accepts=REFUND, returns=STATUS, guarded=("payment", "amount"))
     async def refund(self, call: Call) -> dict[str, Any]:
-        """Refund what is captured of {payment} and not refunded yet; returns {id, status}."""
-        payment = call.payload["payment"]
+        """Refund {amount?} of {payment}, or what is captured and not refunded yet; returns {id, status}."""
+        payment, amount = call.payload["payment"], call.payload.get("amount")
+        form = {"payment_intent": payment, **({"amount": str(amount)} if amount else {})}
         try:
-            answer = await self.post(
-                call, "/v1/refunds", form={"payment_intent": payment}, expect=ID_AND_STATUS
-            )
+            answer = await self.post(call, "/v1/refunds", form=form, expect=ID_AND_STATUS)
         except Rejected as fault:
-            if fault.code == "charge_already_refunded":  # by hand, for example
+            if fault.code == "charge_already_refunded" and not amount:  # by hand, for example
                 return {"id": payment, "status": "refunded"}
             raise
         if answer["status"] in {"failed", "canceled"}:

@@ -120,6 +120,7 @@ def _as_it_is(order: Order) -> dict[str, Any]:
     lines = sorted(order.lines.all(), key=lambda line: line.id)
     return {
         "total": order.total,
+        "refunded": order.refunded,
         **charged(from_json(order.charges)),
         "lines": [
             {"sku": line.sku, "name": line.name, "quantity": line.quantity,

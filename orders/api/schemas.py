@@ -196,6 +196,7 @@ class Order(Placed):
                     "cancellable": False,
                     "cancellation": None,
                     "payment_due": None,
+                    "refunded": 0,
                     "tracking": "TRK4711",
                     "ended_at": PLACED,
                     "steps": [{"name": "reserve_stock", "direction": "do", "state": "processed",
@@ -209,6 +210,7 @@ class Order(Placed):
     status: Status
     cancellable: Annotated[bool, Field(description="Whether the order can be cancelled now.")]
     cancellation: Annotated[Literal["asked", "refused"] | None, Field(description=CANCELLATION)]
+    refunded: Annotated[int, Field(description="Paid back since, of the total.", examples=[0])] = 0
     payment_due: Annotated[
         PaymentDue | None,
         Field(description="What the customer has to do; without orders:write it is null."),

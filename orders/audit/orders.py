@@ -79,6 +79,20 @@ CHECKS = (
         """,  # noqa: S608 - no input in it
     ),
     Check(
+        invariant=3,
+        remedy=MONEY,
+        query=f"""
+        SELECT t.reference, 'says that ' || o.refunded || ' of ' || o.total || ' were paid back, its refunds '
+            || f.paid || ' and ' || f.asked || ' under way (in minor units)'
+        FROM audit_task t JOIN orders_order o ON o.id = t.order_id
+        CROSS JOIN LATERAL (SELECT coalesce(sum(amount) FILTER (WHERE state = 'paid'), 0) AS paid,
+            coalesce(sum(amount) FILTER (WHERE state = 'asked'), 0) AS asked
+            FROM orders_refund WHERE order_id = o.id) f
+        WHERE t.workflow = '{WORKFLOW}'
+          AND (o.refunded <> f.paid OR f.paid + f.asked > o.total)
+        """,  # noqa: S608 - no input in it
+    ),
+    Check(
         invariant=11,
         remedy=STATUS,
         query=f"""

@@ -11,7 +11,9 @@ GOODS = "Look at the reservation by the order's id, and have the inventory corre
 # Per order: what was authorized, captured and refunded by the ledger, and what its task claims. A
 # step in doubt, and one that was done by hand, allow both.
 ACCOUNTS = f"""
-SELECT t.reference, t.state, o.total, o.currency, m.*,
+SELECT t.reference, t.state, o.total, o.currency, o.refunded AS parts, m.*,
+    (SELECT coalesce(sum(amount), 0) FROM orders_refund r
+        WHERE r.order_id = o.id AND r.state = 'asked') AS asked,
     coalesce(m.captured, 0) - coalesce(m.refunded, 0) AS net,
     coalesce(m.holds, 0) - coalesce(m.voids, 0) - coalesce(m.captures, 0) AS open_holds,
     c.state = 'processed' AND NOT c.by_hand AND NOT coalesce(r.state = 'processed' OR r.in_doubt, false)
@@ -84,7 +86,8 @@ PAYMENT = (
         SELECT a.reference, 'is ' || a.state || ', and ' || coalesce(a.captured, 0)
             || ' minor units were captured, ' || coalesce(a.refunded, 0) || ' refunded, of ' || a.total
         FROM ({ACCOUNTS}) a
-        WHERE NOT ((a.net = a.total AND NOT a.surely_not) OR (a.net = 0 AND NOT a.surely_taken))
+        WHERE NOT ((a.net BETWEEN a.total - a.parts - a.asked AND a.total - a.parts AND NOT a.surely_not)
+                OR (a.net = 0 AND NOT a.surely_taken))
            OR a.captures + a.charges > 1 OR a.mixed OR a.in_currency <> lower(a.currency)
         """,  # noqa: S608 - no input in it
     ),

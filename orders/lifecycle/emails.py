@@ -96,6 +96,25 @@ def received(message: Message) -> api.Posting:
         return _posting("received", to, message.email, letter)
 
 
+def refunded(order: Order, amount: int, reason: str) -> Mail:
+    """Return the letter about a refund; it is sent once the money is on its way."""
+    to = Recipient(order=order.id, name=order.name, language=order.language)
+    values = {"number": to.number, "amount": api.format_money(amount, order.currency)}
+    with translation.override(to.language):
+        return _mail(
+            to,
+            Email(
+                subject=_("Your refund for order %(number)s") % values,
+                paragraphs=[
+                    _("We have paid %(amount)s of your order %(number)s back to you.") % values,
+                    _("The reason: %(reason)s") % {"reason": reason},
+                    _("Banks take up to ten days to show it."),
+                ],
+                act=pgettext("a link in a letter", "See your order"),
+            ),
+        )
+
+
 def send_due(orders: Mapping[UUID, int], reminders: Mapping[str, Reminder] = {}) -> None:
     """Post the e-mails due after status messages; `orders` maps ids to message numbers.
 

@@ -103,6 +103,14 @@ def why_cancelled(progress: Progress) -> str:
     return ""
 
 
+def payment_id(progress: Progress) -> str:
+    """Return the provider's id of the payment that was taken: by the capture, or by a transfer."""
+    steps = do_steps(progress)
+    taken = steps.get(CAPTURE)
+    step = taken if taken and taken.state is StepState.PROCESSED else steps[CARD]
+    return str((step.result or {})["id"])
+
+
 def is_paid(progress: Progress) -> bool:
     """Return whether money was taken: by the capture, or by a transfer."""
     steps = do_steps(progress)

@@ -33,7 +33,8 @@ WHERE o.id IS NOT NULL OR p."order" IS NOT NULL
 PROGRESS = "SELECT snapshot, status, created_at FROM orders_order WHERE id = %s"
 DETAILS = """
 SELECT o.name, o.street, o.postcode, o.city, o.country, o.region,
-    o.email, o.payment_method, o.total, o.currency, o.charges, l.sku, l.name, l.unit_price, l.quantity
+    o.email, o.payment_method, o.total, o.refunded, o.currency, o.charges,
+    l.sku, l.name, l.unit_price, l.quantity
 FROM orders_order o JOIN orders_orderline l ON l.order_id = o.id
 WHERE o.id = %s
 ORDER BY l.id
@@ -92,12 +93,13 @@ def progress(order: UUID) -> Progress | None:
 
 @dataclass(frozen=True, kw_only=True)
 class OrderDetails:
-    """The details that an order's page shows; `total` is in minor units."""
+    """The details that an order's page shows; amounts are in minor units."""
 
     address: Address
     email: str
     payment_method: str
     total: int
+    refunded: int
     currency: str
     charges: Charges
     lines: tuple[Line, ...]
@@ -121,7 +123,7 @@ def details(order: UUID) -> OrderDetails | None:
     if not rows:
         return None
     name, street, postcode, city, country, region, *others = rows[0]
-    email, payment_method, total, currency, charges, *_ = others
+    email, payment_method, total, refunded, currency, charges, *_ = others
     return OrderDetails(
         address=Address(
             name=name, street=street, postcode=postcode, city=city, country=country, region=region
@@ -129,6 +131,7 @@ def details(order: UUID) -> OrderDetails | None:
         email=email,
         payment_method=payment_method,
         total=total,
+        refunded=refunded,
         currency=currency,
         charges=from_json(json.loads(charges) if charges else None),
         lines=tuple(

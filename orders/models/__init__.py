@@ -3,4 +3,5 @@
 from .order import Order, OrderLine, Placement
 from .pricing import DatedPrice, DiscountCode, DiscountUse, ShippingPrice, TaxClass, TaxRate
 from .product import Product
+from .refund import Refund
 from .visitor import Profile, Throttle, Visitor

@@ -102,6 +102,9 @@ class Order(models.Model):
         max_length=80, blank=True, db_default="", help_text="The county or province, if any."
     )
     total = models.PositiveBigIntegerField(help_text="In minor units.")
+    refunded = models.PositiveBigIntegerField(
+        default=0, db_default=0, editable=False, help_text="Of that, what was paid back since."
+    )
     charges = models.JSONField(
         null=True,
         editable=False,

@@ -143,12 +143,15 @@ LEFT JOIN LATERAL (
     WHERE task_id = t.id AND reply_to = t.owner_application
 ) m ON true
 """
+# Each effect once: a service may know it by the reference of another task of the slice, as a refund by
+# that of its order.
 EFFECTS = """
 INSERT INTO audit_effect
-SELECT e.* FROM audit_task t JOIN audit_ledger e ON e.reference = t.reference
-UNION ALL
-SELECT e.* FROM audit_task t JOIN audit_ledger e ON e.task = t.id
-    WHERE e.reference IS DISTINCT FROM t.reference
+SELECT * FROM audit_ledger WHERE ctid = ANY (ARRAY(
+    SELECT e.ctid FROM audit_task t JOIN audit_ledger e ON e.reference = t.reference
+    UNION
+    SELECT e.ctid FROM audit_task t JOIN audit_ledger e ON e.task = t.id
+))
 """
 INDEX_LEDGER = """
 CREATE INDEX ON audit_ledger (reference);

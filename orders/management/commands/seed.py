@@ -36,7 +36,13 @@ EDIT = (
         for act in ("view", "add", "change", "delete")
     ),
 )
-GROUPS = {"viewer": (), "operator": VIEW, "lead": VIEW, "admin": (*VIEW, *EDIT)}
+PAY_BACK = ("orders.add_refund", "orders.view_refund")
+GROUPS = {
+    "viewer": (),
+    "operator": VIEW,
+    "lead": (*VIEW, *PAY_BACK),
+    "admin": (*VIEW, *EDIT, *PAY_BACK),
+}
 DECIDERS = ("operator", "lead")  # of the group that decides about risky payments
 
 

@@ -1,0 +1,116 @@
+"""Refunds of parts of an order: never more than was taken, over all of them.
+
+A refund is noted under the lock of its order's row, in the transaction that posts its task. One whose task
+is undone frees its amount again.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+from uuid import UUID
+
+from django.db import connection, transaction
+from django.db.models import Sum
+
+from orchestration import api
+from orders.models import Order, Refund
+from orders.models.order import OrderStatus
+from orders.models.refund import RefundState
+
+from . import emails, snapshots
+from .message import APPLICATION, WORKFLOW
+from .paying import payment_id
+
+REFUND_WORKFLOW = "refund_order"
+STATES = {
+    api.StatusKind.COMPLETED: RefundState.PAID,
+    api.StatusKind.UNDONE: RefundState.UNDONE,
+}
+# Once per refund, however often its message comes; orders are locked in the order of their ids.
+SETTLE = """
+WITH incoming AS (
+    SELECT * FROM unnest(%(refunds)s::uuid[], %(states)s::text[]) AS incoming (id, state)
+), locked AS MATERIALIZED (
+    SELECT o.id FROM orders_order o WHERE o.id IN (
+        SELECT r.order_id FROM orders_refund r JOIN incoming USING (id))
+    ORDER BY o.id FOR NO KEY UPDATE
+), settled AS (
+    UPDATE orders_refund r SET state = incoming.state
+    FROM incoming, locked
+    WHERE r.id = incoming.id AND r.order_id = locked.id AND r.state = 'asked'
+    RETURNING r.order_id, r.amount, r.state
+)
+UPDATE orders_order o SET refunded = o.refunded + s.amount
+FROM (SELECT order_id, sum(amount) AS amount FROM settled WHERE state = 'paid' GROUP BY order_id) s
+WHERE o.id = s.order_id
+"""
+
+
+class NotRefundable(Exception):
+    """Nothing can be paid back: the order is not completed."""
+
+
+class TooMuch(Exception):
+    """More would be paid back than was taken; `left` is what may be, in minor units."""
+
+    def __init__(self, left: int) -> None:
+        super().__init__(left)
+        self.left = left
+
+
+def left_of(order: Order) -> int:
+    """Return what may still be paid back, in minor units (one query)."""
+    known = order.refunds.exclude(state=RefundState.UNDONE)
+    taken = order.total if order.status == OrderStatus.CONFIRMED else 0
+    return taken - (known.aggregate(sum=Sum("amount"))["sum"] or 0)
+
+
+@transaction.atomic
+def refund(order_id: UUID, amount: int, reason: str, *, id_: UUID, by: int | None) -> Refund:
+    """Note a refund of `amount` in minor units, and post its task; `id_` once. Returns the refund.
+
+    Raises `NotRefundable`, or `TooMuch` above what is left. An order that is under way is cancelled
+    instead, which returns all of it.
+    """
+    order = Order.objects.select_for_update(no_key=True).get(id=order_id)
+    if known := Refund.objects.filter(id=id_, order=order).first():
+        return known
+    progress = snapshots.of(order)
+    if order.status != OrderStatus.CONFIRMED or progress is None:
+        raise NotRefundable
+    if amount > (left := left_of(order)):
+        raise TooMuch(left)
+    new = Refund.objects.create(id=id_, order=order, amount=amount, reason=reason, by_id=by)
+    data: dict[str, Any] = {
+        "order": str(order.id),
+        "number": order.number,
+        "payment": payment_id(progress),
+        "amount": amount,
+        "currency": order.currency,
+        "email": order.email,
+        "mail": emails.refunded(order, amount, reason).as_json(),
+    }
+    api.submit_many(
+        [
+            api.Posting(
+                workflow=REFUND_WORKFLOW,
+                reference=str(id_),
+                data=data,
+                reply_to=APPLICATION,
+                about=api.TaskHandle(WORKFLOW, str(order.id)),
+            )
+        ]
+    )
+    return new
+
+
+def receive(messages: Sequence[api.Status]) -> None:
+    """Settle the refunds whose tasks have ended, by their status messages."""
+    ended = {
+        message.reference: STATES[message.kind]
+        for message in messages
+        if message.workflow == REFUND_WORKFLOW and message.kind in STATES
+    }
+    if ended:
+        columns = {"refunds": list(ended), "states": [state.value for state in ended.values()]}
+        with connection.cursor() as cursor:
+            cursor.execute(SETTLE, columns)
