@@ -222,8 +222,8 @@ class OrderAdmin(ReadOnly, admin.ModelAdmin):  # type: ignore[type-arg] # as abo
                 for step in moved
             ),
         )  # fmt: skip
-        kept = format_money(balance(moved) - order.refunded, order.currency)
-        return format_html("{}<br>kept: {}", rows, kept)
+        rest = format_money(balance(moved) - order.refunded, order.currency)
+        return format_html("{}<br>kept: {}", rows, rest)
 
     @admin.display(description="task")
     def task(self, order: Order) -> str:

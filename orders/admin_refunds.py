@@ -35,7 +35,7 @@ class RefundForm(forms.Form):
             help_text=f"{format_money(left, order.currency)} at most.",
             digits=currency_digits(order.currency),
             least=1,
-            most=max(left, 1),
+            most=order.total,  # what is left is looked at under a lock
         )
         self.order_fields(self.field_order)
 
@@ -45,7 +45,6 @@ def refund_page(request: HttpRequest, order: Order, context: dict[str, Any]) -> 
     left = refunds.left_of(order)
     form = RefundForm(request.POST or None, order=order, left=left)
     address = reverse("admin:orders_order_change", args=[order.pk])
-    problem = "" if left else "Nothing of this order can be paid back."
     if request.method == "POST" and form.is_valid():
         asked = form.cleaned_data
         try:
@@ -53,9 +52,10 @@ def refund_page(request: HttpRequest, order: Order, context: dict[str, Any]) -> 
                 order.pk, asked["amount"], asked["reason"], id_=asked["id_"], by=request.user.pk
             )
         except refunds.TooMuch as refusal:
-            problem = f"Only {format_money(refusal.left, order.currency)} can be paid back."
+            rest = format_money(refusal.left, order.currency)
+            form.add_error("amount", f"Only {rest} can be paid back.")
         except refunds.NotRefundable:
-            problem = "This order is not completed: cancel it instead."
+            form.add_error(None, "This order is not completed: cancel it instead.")
         else:
             amount = format_money(asked["amount"], order.currency)
             messages.success(request, f"{amount} are being paid back; the customer gets a letter.")
@@ -63,10 +63,8 @@ def refund_page(request: HttpRequest, order: Order, context: dict[str, Any]) -> 
     shown = {
         **context,
         "title": f"Refund of order {order.number}",
-        "form": form if left else None,
-        "order": order,
+        "form": form if left or form.is_bound else None,
         "address": address,
-        "problem": problem,
     }
     status = 422 if request.method == "POST" else 200
     return TemplateResponse(request, "admin/orders/order/refund.html", shown, status=status)

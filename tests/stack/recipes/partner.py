@@ -145,7 +145,9 @@ class Request(BaseHTTPRequestHandler):
             self.close_connection = True
             return
         body = json.dumps(answer).encode()
-        with suppress(ConnectionError):  # its agent was killed: what was done is reported nevertheless
+        with suppress(
+            ConnectionError
+        ):  # its agent was killed: what was done is reported nevertheless
             self.send_response(status)
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(body)))

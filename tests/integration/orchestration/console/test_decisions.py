@@ -68,7 +68,12 @@ def test_one_role_alone(waiting):
     shown = page(client.get(f"{ADDRESS}?role=none")).only("#live")
     assert shown.only('[data-empty="role"]')
     views = page(client.get(ADDRESS)).all(".ops-views")[0]
-    assert views.texts("a") == ["All roles", "fraud", "legal yours", "risk"]  # the last is the shop's
+    assert views.texts("a") == [
+        "All roles",
+        "fraud",
+        "legal yours",
+        "risk",
+    ]  # the last is the shop's
 
 
 def test_count_is_beside_the_page_and_calm(waiting):

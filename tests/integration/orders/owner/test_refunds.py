@@ -145,7 +145,7 @@ def test_staff_pay_back_in_the_admin_once(run, owner, order):
     address = f"/admin/orders/order/{order}/refund/"
     shown = owner.get(f"/admin/orders/order/{order}/change/").text
     assert address in shown
-    form = page(owner, address).only("form#refund")
+    form = page(owner.get(address)).only("form#refund")
     sent = {
         "id_": form.only('input[name="id_"]')["value"], "amount": "12.50", "reason": "A chip.",
     }  # fmt: skip
@@ -161,7 +161,8 @@ def test_staff_pay_back_in_the_admin_once(run, owner, order):
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"amount": "20.01"}, {"amount": "0"}, {"amount": "-1"}, {"amount": "x"}, {"reason": " "},
+    "wrong",
+    [{"amount": "20.01"}, {"amount": "0"}, {"amount": "-1"}, {"amount": "x"}, {"reason": " "},
               {"id_": "x"}]
 )  # fmt: skip
 def test_wrong_refund_is_refused_and_changes_nothing(run, owner, order, wrong):

@@ -23,6 +23,7 @@ ACCOUNTS_ORDER = {  # an order of an account
     "admin:orders_order_change": (302, 302, 302, 302, 403, "all"),
     "admin:orders_order_history": (302, 302, 302, 302, 403, 200),
     "admin:orders_order_delete": (302, 302, 302, 302, 403, 403),
+    "admin:orders_order_refund": (302, 302, 302, 302, 403, 403),
 }
 GUESTS_ORDER = {  # an order without an account
     "shop:order": ("stub", "stub", "all", "stub", "stub", "stub"),
@@ -31,6 +32,7 @@ GUESTS_ORDER = {  # an order without an account
     "admin:orders_order_change": (302, 302, 302, 302, 403, "all"),
     "admin:orders_order_history": (302, 302, 302, 302, 403, 200),
     "admin:orders_order_delete": (302, 302, 302, 302, 403, 403),
+    "admin:orders_order_refund": (302, 302, 302, 302, 403, 403),
 }
 # Routes whose parameter is not an order's id. The dashboard's pages are about tasks and the API's
 # clients have tokens; both have access tests of their own.

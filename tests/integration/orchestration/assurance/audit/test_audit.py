@@ -651,3 +651,12 @@ class TestRun:
         out = StringIO()
         call_command("audit", "--json", *options, stdout=out, stderr=StringIO())
         return json.loads(out.getvalue())
+
+
+def test_effect_under_the_reference_of_another_task_counts_once(rows):
+    """As a refund's is: the provider knows it by its order, whose task may be of the same slice."""
+    order, other = rows.orders["processed"], rows.orders["waiting"]
+    sent = rows.ledger["notification"]
+    (entry,) = [row for row in sent if row.reference == order and row.kind == "send"]
+    sent[sent.index(entry)] = changed(entry, reference=other)
+    assert blamed(rows) == set()
