@@ -64,6 +64,7 @@ def refund_page(request: HttpRequest, order: Order, context: dict[str, Any]) -> 
         **context,
         "title": f"Refund of order {order.number}",
         "form": form if left or form.is_bound else None,
+        "order": order,
         "address": address,
     }
     status = 422 if request.method == "POST" else 200

@@ -18,7 +18,7 @@ from django.conf import settings
 from orchestration import api
 from orders.agents.partner_http import request_json
 from orders.cards import Card
-from orders.lifecycle import changes, queries
+from orders.lifecycle import changes, queries, refunds
 from orders.lifecycle.paying import CARD
 from orders.lifecycle.tracking import STOCK
 from orders.models import Product
@@ -28,6 +28,7 @@ from .shoppers import Shoppers
 
 TIMEOUT = 60.0  # seconds for an order to reach its customer's action, and then to settle
 PAUSE = 0.3  # seconds between polls
+PART = 300  # minor units: less than any order costs
 SANDBOX_TIMEOUT = 5.0  # seconds
 
 Fault = dict[str, Any]
@@ -65,6 +66,16 @@ def cancel(order: UUID, _progress: api.Progress) -> object:
     return changes.cancel(order)
 
 
+def completed(progress: api.Progress) -> bool:
+    """Return whether an order is completed."""
+    return progress.state is api.TaskState.PROCESSED
+
+
+def pay_part_back(order: UUID, _progress: api.Progress) -> object:
+    """Pay part of it back as staff."""
+    return refunds.refund(order, PART, "A mug came with a chip.", id_=uuid4(), by=None)
+
+
 def use_other_card(order: UUID, progress: api.Progress) -> object:
     """Pay with another card as the customer."""
     return changes.other_card(order, _step(progress, CARD).attempt, Card.VISA)
@@ -85,6 +96,7 @@ def wait(order: UUID, progress: api.Progress) -> object:
 UNCONFIRMED = {"partner": "mail", "fault": "status", "status": 429, "times": 6}
 SCENARIOS = (
     Scenario(name="confirmed", times=14),
+    Scenario(name="completed, and part of it paid back", ready=completed, act=pay_part_back),
     Scenario(name="paid at the third attempt", card=Card.SLOW),
     Scenario(name="paid, though the answer was lost", card=Card.LOST),
     Scenario(name="the customer is to confirm at the bank", card=Card.ASKS),

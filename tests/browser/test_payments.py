@@ -14,6 +14,10 @@ ASKS, RISKY = "pm_card_threeDSecure2Required", "pm_card_riskLevelElevated"
 PHONE = {"viewport": {"width": 390, "height": 844}, "color_scheme": "dark"}
 OF = "SELECT count(*) FROM orders_order WHERE id::text = %s AND status = %s"
 FINAL = "#order-status[data-final=yes]"
+WAITS = (
+    "SELECT count(*) FROM orders_order WHERE id::text = %s AND snapshot::text LIKE '%%awaiting%%'"
+)
+PAID_BACK = "SELECT count(*) FROM orders_order WHERE id::text = %s AND refunded = 150"
 
 
 def at_the_bank(page, act):
@@ -94,3 +98,23 @@ def test_risky_order_goes_on_by_a_decision(visit, stack):
     row.first.get_by_role("button", name=re.compile("Record|Decide|Save")).click()
     wait_for(lambda: stack.count(OF, which, "confirmed") == 1, "it goes on", 30)
     expect(customer.locator(FINAL)).to_be_visible(timeout=30_000)
+
+
+def test_part_is_paid_back_in_the_admin(visit, stack):
+    customer = visit()
+    which = order(customer)
+    expect(customer.locator(FINAL)).to_be_visible(timeout=30_000)
+    page = visit("/login/")
+    log_in(page, stack, "admin")
+    page.goto(f"/admin/orders/order/{which}/change/")
+    page.get_by_role("link", name="Refund…").click()
+    assert Axe().run(page).response["violations"] == []
+    page.fill("[name=amount]", "1.50")
+    page.fill("[name=reason]", "A chip in the mug.")
+    page.get_by_role("button", name="Pay back").click()
+    expect(page.locator(".messagelist")).to_contain_text("1.50")
+    wait_for(lambda: stack.count(PAID_BACK, which) == 1, "it is paid back", 30)
+    assert stack.sandbox("/ledger/summary")[which]["refunded"] == 150
+    customer.reload()
+    expect(customer.locator("#refunded")).to_contain_text("1.50")
+    wait_for(lambda: _letters(stack, which, "refund"), "the letter", 30)
