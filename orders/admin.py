@@ -167,11 +167,11 @@ class OrderAdmin(ReadOnly, admin.ModelAdmin):  # type: ignore[type-arg] # as abo
         return orders, repeats
 
     def get_urls(self) -> list[URLPattern]:
-        """Return the addresses, with the one of the day's figures before those of orders."""
-        figures, refund = map(self.admin_site.admin_view, (self.figures, self.refund))
+        """Return the addresses, with those of this class before those of orders."""
+        own = self.admin_site.admin_view
         return [
-            path("figures/", figures, name="orders_order_figures"),
-            path("<uuid:order_id>/refund/", refund, name="orders_order_refund"),
+            path("figures/", own(self.figures), name="orders_order_figures"),
+            path("<uuid:order_id>/refund/", own(self.refund), name="orders_order_refund"),
             *super().get_urls(),
         ]
 

@@ -28,8 +28,8 @@ class RefundForm(forms.Form):
     )
     field_order = ["amount", "reason"]
 
-    def __init__(self, *args: Any, order: Order, left: int, **kwargs: Any) -> None:
-        super().__init__(*args, initial={"id_": uuid4(), "amount": left}, **kwargs)
+    def __init__(self, data: Any, *, order: Order, left: int) -> None:
+        super().__init__(data, initial={"id_": uuid4(), "amount": left})
         self.fields["amount"] = ScaledField(
             label=f"Amount ({order.currency})",
             help_text=f"{format_money(left, order.currency)} at most.",
