@@ -50,7 +50,7 @@ class ScaledField(forms.DecimalField):
 
 
 class AmountsForm(RowForm):
-    """A form of a row with amounts of money in the shop's currency, and percentages."""
+    """A form of a row with amounts of money in the shop's currency, percentages and moments."""
 
     amounts: ClassVar[dict[str, int]] = {}  # the fields with amounts, and the least of each
     percentages: ClassVar[dict[str, int]] = {}
@@ -63,6 +63,14 @@ class AmountsForm(RowForm):
             self._scale(name, currency, digits=digits, least=least, most=most)
         for name, least in self.percentages.items():
             self._scale(name, PERCENT, digits=2, least=least, most=100_00)
+        for field in self.fields.values():
+            if isinstance(field.widget, forms.SplitDateTimeWidget):
+                self._name_parts(field)
+
+    def _name_parts(self, field: forms.Field) -> None:
+        """Name the inputs of a moment for screen readers: its label is for none of them."""
+        for part, widget in zip(("date", "time"), field.widget.widgets, strict=True):
+            widget.attrs["aria-label"] = f"{field.label}, {part}"
 
     def _scale(self, name: str, unit: str, **bounds: int) -> None:
         """Exchange a field for one that is read in a unit, which its label names."""

@@ -102,3 +102,15 @@ def test_owner_adds_and_deletes_a_price_at_the_product():
     assert again.status_code == 200  # another price from the same moment on
     assert owner.post(address, {**form(), "dated_prices-0-DELETE": "on"}).status_code == 302
     assert not DatedPrice.objects.filter(pk=row.pk).exists()
+
+
+def test_each_input_of_a_moment_has_a_name():
+    owner = browser(person("boss", is_staff=True, is_superuser=True))
+    product = Product.objects.first()
+    pages = [f"/admin/orders/product/{product.pk}/change/", "/admin/orders/discountcode/add/"]
+    inputs = [field for address in pages for field in page(owner.get(address)).all("input")]
+    moments = [
+        field for field in inputs if field.attributes.get("class") in {"vDateField", "vTimeField"}
+    ]
+    assert len(moments) == 8  # one is the template of further ones
+    assert all(field.attributes.get("aria-label") for field in moments)
