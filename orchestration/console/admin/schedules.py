@@ -20,6 +20,12 @@ class ScheduleForm(SettingForm):
 
     instance: Schedule
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if start := self.fields.get("start_at"):  # its label is for neither of its inputs
+            for part, widget in zip(("date", "time"), start.widget.widgets, strict=True):
+                widget.attrs["aria-label"] = f"{start.label}, {part}"
+
     def _post_clean(self) -> None:
         super()._post_clean()
         if self.errors:

@@ -109,3 +109,10 @@ def test_list_and_history_are_shown(client):
     listed = page(client.get(reverse("admin:orchestration_schedule_changelist"), {"q": "night"}))
     assert listed.texts(".field-cron") == ["0 2 * * *"]
     assert "wanted" in page(client.get(change(row, "history"))).text
+
+
+def test_each_input_of_the_start_has_a_name(client):
+    shown = page(client.get(ADD))
+    for part in ("date", "time"):
+        name = f"start_at_{('date', 'time').index(part)}"
+        assert shown.only(f'input[name="{name}"]')["aria-label"] == f"Start at, {part}"
