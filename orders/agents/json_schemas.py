@@ -12,6 +12,11 @@ def exact_object(**fields: Any) -> dict[str, Any]:
     return {**open_object(**fields), "additionalProperties": False}
 
 
+def optional(schema: dict[str, Any], *names: str) -> dict[str, Any]:
+    """Return the schema of an object that may lack these fields."""
+    return {**schema, "required": [name for name in schema["required"] if name not in names]}
+
+
 def open_object(**fields: Any) -> dict[str, Any]:
     """Return the schema of an object with at least these fields."""
     return {"type": "object", "properties": fields, "required": list(fields)}

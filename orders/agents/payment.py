@@ -17,7 +17,7 @@ from orchestration.api import Call, Fault, Rejected, Reported, Unknown, Webhook,
 
 from . import payment_intents
 from .error_codes import DECLINED, EXPIRED
-from .json_schemas import CURRENCY, POSITIVE, TEXT, exact_object, open_object
+from .json_schemas import CURRENCY, POSITIVE, TEXT, exact_object, open_object, optional
 from .partner import MEND_WITHIN, PartnerAgent
 from .payment_intents import TRANSFER
 
@@ -25,14 +25,14 @@ ID_AND_STATUS = {"id": str, "status": str}
 INTENT = {**ID_AND_STATUS, "amount": int, "currency": str}
 MISSING, UNEXPECTED_STATE = "resource_missing", "payment_intent_unexpected_state"
 OF_PAYMENT = exact_object(payment=TEXT)
-PAYMENT = exact_object(
-    order=TEXT, amount=POSITIVE, currency=CURRENCY, payment_method=TEXT, page=TEXT
+PAYMENT = optional(
+    exact_object(order=TEXT, amount=POSITIVE, currency=CURRENCY, payment_method=TEXT, page=TEXT),
+    "page",  # requests of former releases lack it
 )
-PAYMENT["required"].remove("page")  # requests of former releases lack it
-REFUND = exact_object(payment=TEXT, amount=POSITIVE)
-REFUND["required"].remove("amount")
-CAPTURE = exact_object(payment=TEXT, amount=POSITIVE, payment_method=TEXT)
-CAPTURE["required"].remove("payment_method")
+REFUND = optional(exact_object(payment=TEXT, amount=POSITIVE), "amount")
+CAPTURE = optional(
+    exact_object(payment=TEXT, amount=POSITIVE, payment_method=TEXT), "payment_method"
+)
 STATUS = exact_object(id=TEXT, status=TEXT)  # of an intent or a refund
 AUTHORIZED = open_object(id=TEXT, status=TEXT)
 AUTHORIZED["properties"] |= {

@@ -12,8 +12,7 @@ from .error_codes import CANCELED, CARD_REFUSED
 from .risk import judged
 
 Intent = Mapping[str, Any]
-HELD, TAKEN, ENDED = "requires_capture", "succeeded", "canceled"
-AWAITS_CUSTOMER, REFUSED = "requires_action", "requires_payment_method"
+TAKEN, ENDED, REFUSED = "succeeded", "canceled", "requires_payment_method"
 CHARGE = "latest_charge"
 TRANSFER = "customer_balance"  # Stripe's type of payment by bank transfer
 BANK_TRANSFER = "display_bank_transfer_instructions"  # its `next_action`
