@@ -110,10 +110,9 @@ class Message:
         return order_number(self.order)
 
     @property
-    def _pay_within(self) -> dict[str, int]:
+    def pay_within(self) -> int | None:
         """The seconds that the payment may take, unless they are those of a card."""
-        by_transfer = self.payment_method == Card.TRANSFER
-        return {"pay_within": TRANSFERRED_WITHIN} if by_transfer else {}
+        return TRANSFERRED_WITHIN if self.payment_method == Card.TRANSFER else None
 
     def as_json(self) -> dict[str, Any]:
         """Return JSON, the same for equal orders; the former release reads it without charges."""
@@ -123,7 +122,7 @@ class Message:
             "order": str(self.order),
             "lines": [line.as_json() for line in self.lines],
             "address": self.address.as_json(),
-            **self._pay_within,
+            **({"pay_within": self.pay_within} if self.pay_within else {}),
         }
         del values["charges"]
         return {**values, "charges": charges} if charges else values
@@ -174,7 +173,7 @@ def read(data: Mapping[str, Any]) -> Message:
         language=language,
         charges=charges,
     )
-    if data.get("pay_within") != message.as_json().get("pay_within"):
+    if data.get("pay_within") != message.pay_within:
         raise Malformed(f"pay_within is {data.get('pay_within')!r}")
     return message
 
