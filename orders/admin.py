@@ -21,9 +21,8 @@ from .admin_export import as_csv
 from .admin_figures import figures
 from .admin_prices import DatedPriceInline, NewDatedPriceInline
 from .admin_refunds import refund_page
-from .amount_fields import AmountsForm
+from .amount_fields import InCurrency
 from .charges import from_json
-from .currency import shop_currency
 from .lifecycle import operator_search, snapshots
 from .lifecycle.message import WORKFLOW
 from .lifecycle.payments import balance, movements
@@ -51,15 +50,10 @@ class ReadOnly:
         return False
 
 
-class ProductForm(AmountsForm):
+class ProductForm(InCurrency):
     """A product whose picture exists; saved, its price is one in the shop's currency."""
 
     amounts = {"price": 1}
-
-    def clean(self) -> dict[str, Any] | None:
-        """Take the price as an amount in the currency that the field names."""
-        self.instance.currency = shop_currency()
-        return super().clean()
 
     def clean_picture(self) -> str:
         """Refuse a name that no picture has: customers would see none."""

@@ -11,22 +11,12 @@ from django.http import HttpRequest
 
 from orchestration.api import format_money
 
-from .amount_fields import AmountsForm
+from .amount_fields import AmountsForm, InCurrency
 from .countries import COUNTRIES
-from .currency import shop_currency
 from .lifecycle.sums import percentage
 from .models import DatedPrice, DiscountCode, ShippingPrice, TaxRate
 
 CODE = re.compile("[A-Z0-9-]+")
-
-
-class InCurrency(AmountsForm):
-    """A row whose amounts are in the shop's currency once it is saved."""
-
-    def clean(self) -> dict[str, Any] | None:
-        """Take the amounts as in the currency that the fields name."""
-        self.instance.currency = shop_currency()
-        return super().clean()
 
 
 class DatedPriceForm(InCurrency):

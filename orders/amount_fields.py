@@ -81,3 +81,12 @@ class AmountsForm(RowForm):
                 required=field.required,
                 **bounds,
             )
+
+
+class InCurrency(AmountsForm):
+    """A row whose amounts are in the shop's currency once it is saved."""
+
+    def clean(self) -> dict[str, Any] | None:
+        """Take the amounts as in the currency that the fields name."""
+        self.instance.currency = shop_currency()
+        return super().clean()
