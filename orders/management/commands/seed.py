@@ -16,6 +16,7 @@ from orders.agents.risk import ROLE
 from orders.api.scopes import READ_ORDERS, READ_STATUS, WRITE_ORDERS
 from orders.demo.catalogue import CATALOGUE, FOOD, GONE, SHIPPING, WELCOME
 from orders.lifecycle.message import EMAIL_WORKFLOW, WORKFLOW
+from orders.lifecycle.refunds import REFUND_WORKFLOW
 from orders.models import DiscountCode, Product, ShippingPrice, TaxClass
 from orders.models.product import Availability
 from orders.money import whole
@@ -124,7 +125,7 @@ def add_prices() -> None:
 
 def keep_all() -> None:
     """Have no task removed: a demo shows all that ever was."""
-    for workflow in (WORKFLOW, EMAIL_WORKFLOW):
+    for workflow in (WORKFLOW, EMAIL_WORKFLOW, REFUND_WORKFLOW):
         keep_tasks(workflow, days=None)
 
 
