@@ -9,7 +9,7 @@ Works against Stripe itself: docs/use/services.md.
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 from django.conf import settings
 
@@ -44,7 +44,7 @@ AUTHORIZED["properties"] |= {
     },
     "taken": {"type": "boolean", "default": False, "description": "Paid already: a transfer."},
 }
-EXPANDED = f"expand[]={payment_intents.CHARGE}"  # else Stripe sends its id alone, without the risk
+EXPANDED = {"expand[]": payment_intents.CHARGE}  # else Stripe sends its id alone, without the risk
 
 
 class Payment(PartnerAgent):
@@ -91,7 +91,7 @@ class Payment(PartnerAgent):
             "currency": payload["currency"].lower(),
             "confirm": "true",
             "metadata[order]": payload["order"],
-            **dict([EXPANDED.split("=")]),
+            **EXPANDED,
         }
         if payload["payment_method"] == TRANSFER:
             form |= await self._by_transfer(call)
@@ -131,7 +131,7 @@ class Payment(PartnerAgent):
 
     async def look(self, call: Call) -> dict[str, Any] | None:
         """Return what came of an authorization that awaited its customer; raises `Later` if nothing yet."""
-        path = f"{_path(call.accepted['id'])}?{EXPANDED}"
+        path = f"{_path(call.accepted['id'])}?{urlencode(EXPANDED, safe='[]')}"
         intent = await self.get(call, path, expect=ID_AND_STATUS)
         return None if intent is None else payment_intents.outcome(intent)
 

@@ -6,16 +6,17 @@ from datetime import datetime
 
 from orchestration.api import Direction, Progress, StepState
 
+from .paying import CAPTURE, CARD
+
 # by the name of a step, and whether it is done or undone
 KINDS = {
-    ("authorize_payment", Direction.DO): "authorized",
-    ("capture_payment", Direction.DO): "captured",
-    ("capture_payment", Direction.UNDO): "refunded",
-    ("authorize_payment", Direction.UNDO): "released",
+    (CARD, Direction.DO): "authorized",
+    (CAPTURE, Direction.DO): "captured",
+    (CAPTURE, Direction.UNDO): "refunded",
+    (CARD, Direction.UNDO): "released",
 }
-AUTHORIZED = ("authorize_payment", Direction.DO)
 # a transfer is taken as it arrives
-OF_TRANSFER = KINDS | {AUTHORIZED: "captured", ("authorize_payment", Direction.UNDO): "refunded"}
+OF_TRANSFER = KINDS | {(CARD, Direction.DO): "captured", (CARD, Direction.UNDO): "refunded"}
 SIGNS = {"captured": 1, "refunded": -1}  # of what moves money; others only reserve it
 
 
@@ -43,7 +44,7 @@ def movements(progress: Progress | None) -> Sequence[Movement]:
         if step.direction is Direction.DO
     }
     by_transfer = any(
-        (step.name, step.direction) == AUTHORIZED and (step.result or {}).get("taken")
+        (step.name, step.direction) == (CARD, Direction.DO) and (step.result or {}).get("taken")
         for step in steps
     )
     moved = [
