@@ -66,8 +66,8 @@ def end_waits(tasks: Collection[UUID], *, by: str, now: datetime) -> int:
             change.times[step.id] = True
             begun += 1
             continue
-        if step.state != StepState.AWAITING:
-            continue
+        if step.state != StepState.AWAITING or wait.report is not None:
+            continue  # it has ended, or a scheduler is about to record how
         if wait.ends_by and wait.ends_by > now and not wait.asked_last:
             reminded.append(wait)
             detail = {"step": step.name, "until": wait.ends_by.isoformat()}

@@ -1,7 +1,7 @@
 """Record what is reported of steps that await their result: awaiting → processed, skipped or error."""
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from uuid import UUID
 
 from django.db import transaction
@@ -107,10 +107,17 @@ def _named(change: Change, name: str, of: str) -> StepView | None:
     return steps[0] if steps else None
 
 
-def apply(reported: Iterable[tuple[Change, StepView, Report]]) -> None:
-    """Decide about what is reported of steps that await it; the caller writes the changes."""
+def apply(reported: Collection[tuple[Change, StepView, Report | None]]) -> None:
+    """Decide about what is reported of steps that await it; the caller writes the changes.
+
+    What was reported of a step before it awaited that comes first, or alone where no report is given.
+    """
+    kept = _kept([step.id for _, step, _ in reported])
     by_actor: dict[str, list[Rejection]] = defaultdict(list)
-    for change, step, report in reported:
+    for change, step, later in reported:
+        report = kept.get(step.id, later)
+        if report is None:
+            continue
         after = after_reply(
             step, report.outcome, report.result,
             undoing=change.undoes(step), in_doubt=False, code=report.code[:100],
@@ -140,6 +147,18 @@ def apply(reported: Iterable[tuple[Change, StepView, Report]]) -> None:
         reject(rejected, by=actor)
 
 
+def _kept(steps: Collection[int]) -> dict[int, Report]:
+    """Return what was reported of steps before they awaited it, by step; not what is of an earlier request."""
+    if not steps:
+        return {}
+    rows = Wait.objects.filter(step__in=steps, report__isnull=False).values_list(
+        "step", "external_id", "report"
+    )
+    return {
+        step: Report(**report) for step, known, report in rows if report["of"] in {"", known}
+    }
+
+
 def reported_early(limit: int, excluded: Collection[UUID] = ()) -> list[UUID]:
     """Return the tasks of steps whose result was reported before they awaited it (index wait_reported)."""
     rows = Wait.objects.filter(report__isnull=False, awaited_at__isnull=False)
@@ -153,12 +172,8 @@ def apply_early(tasks: Collection[UUID]) -> Handled:
     changes = lock(tasks, wait=False)
     rows = Wait.objects.filter(task__in=changes, report__isnull=False, awaited_at__isnull=False)
     early = list(rows)
-    awaited = [
-        (changes[wait.task_id], changes[wait.task_id].steps[wait.step_id], Report(**wait.report))
-        for wait in early
-        if wait.report and wait.report["of"] in {"", wait.external_id}
-    ]
-    apply([item for item in awaited if item[1].state == StepState.AWAITING])
+    steps = [(changes[wait.task_id], changes[wait.task_id].steps[wait.step_id]) for wait in early]
+    apply([(change, step, None) for change, step in steps if step.state == StepState.AWAITING])
     rows.update(report=None)  # what is left is of an earlier request
     handled = {wait.task_id for wait in early}
     done = Handled(handled=len(handled))

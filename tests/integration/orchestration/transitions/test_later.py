@@ -6,8 +6,9 @@ from uuid import uuid4
 
 import pytest
 
-from orchestration import api, registry
+from orchestration import api, registry, scheduler, task_requests
 from orchestration.database import clock
+from orchestration.messaging.messages import Reply
 from orchestration.models import (
     Alert,
     Attempt,
@@ -21,8 +22,10 @@ from orchestration.models import (
 )
 from orchestration.payloads.placeholders import field, key, passed, result
 from orchestration.testing import outcomes
-from orchestration.transitions import looks
+from orchestration.transitions import looks, waits
 from orchestration.transitions.holds import hold
+from orchestration.transitions.lateness import end_waits
+from orchestration.transitions.locked_task import lock
 from orchestration.workflows.step import Step as Declared
 from orchestration.workflows.workflow import Workflow
 from tests.support.bank import Bank
@@ -171,6 +174,36 @@ class TestEarly:
         assert order.state == "processed"
         assert order.calls()[-1].payload == {"paid": "ch_1"}
         assert (refusal_of(first), refusal_of(second)) == ("", "")
+
+    @pytest.mark.parametrize("later", ["report", "look", "end"])
+    def test_report_that_was_kept_comes_before_all_later_ones(self, declare, run, later):
+        """A scheduler applies it some time after the step awaits it, and others may be faster."""
+        declare(pay("asked", ends_within=60.0))
+        run.script("asked.charge", outcomes.later(id="pi_1", look=30))
+        order = run.submit("w", {"cents": 5})
+        run.go()
+        stored = Wait.objects.get()
+        step = lock([stored.task_id])[stored.task_id].steps[stored.step_id]
+        declined = waits.Report(id="1", actor="bank", outcome="rejected", code="declined", of="pi_1")
+        waits.keep([(step, declined)])
+        if later == "report":
+            complete(order, "pay", result={"id": "ch_1"})
+            task_requests.take(1)
+        elif later == "look":
+            Wait.objects.update(look_at=run.clock.now, looks=0)
+            ((asked,),) = looks.look(["asked"], 1).values()
+            paid = Reply(
+                step=step.id, task=stored.task_id, attempt=step.attempt, outcome="done", result={"id": "ch_1"},
+                code="", message="", tries=1, started=0.0, ended=0.0, by="agent", look=asked.look,
+            )  # fmt: skip
+            scheduler.run_once("scheduler", [paid.dump()], scheduler.all_agents())
+        else:
+            now = run.clock.now + timedelta(seconds=61)
+            Wait.objects.update(due_at=run.clock.now, asked_last=True)
+            end_waits([stored.task_id], by="supervisor", now=now)
+        run.go()
+        assert (order.steps["pay"], order.step("pay").error_code) == ("error", "declined")
+        assert not Wait.objects.exists()
 
     def test_refusal_before_a_signal_is_awaited(self, declare, run):
         goods = Declared(name="goods", signal="arrived", refused={"lost": "pass"})
