@@ -26,6 +26,7 @@ OF_QUEUE: Mapping[str, Sequence[str]] = {
     "inventory": ("MESSAGE_KEY",),
     "payment": ("MESSAGE_KEY", "PAYMENT_SECRET_KEY"),
     "shipping": ("MESSAGE_KEY",),
+    "courier": ("MESSAGE_KEY",),
     "notification": ("MESSAGE_KEY",),
 }
 # The other processes, by the first word after manage.py. Housekeepers return messages to their inboxes.

@@ -6,7 +6,7 @@ Only the standard library, as `make_secrets.py` imports it.
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
 
-AGENTS = ("inventory", "payment", "shipping", "notification")
+AGENTS = ("inventory", "payment", "shipping", "courier", "notification")
 APART = ("payment",)  # agents of compose.yaml with processes, and a user, of their own
 RIGHTS = "-@all +@read +@write +@transaction +@connection -@dangerous +info"
 RINGS = "%W~sas:inbox:* ~sas:ringing:* ~rq:*"

@@ -27,7 +27,7 @@ from .lifecycle import operator_search, snapshots
 from .lifecycle.message import WORKFLOW
 from .lifecycle.payments import balance, movements
 from .lifecycle.sums import sums
-from .models import Order, OrderLine, Product, Refund
+from .models import Order, OrderLine, Parcel, Product, Refund
 from .times import moment as in_words
 
 linebreak = mark_safe("<br>")
@@ -118,6 +118,14 @@ class LineInline(ReadOnly, admin.StackedInline):  # type: ignore[type-arg] # as 
         return format_money(line.unit_price, line.order.currency)
 
 
+class ParcelInline(ReadOnly, admin.StackedInline):  # type: ignore[type-arg] # as above
+    """The parcels of an order that has several."""
+
+    model = Parcel
+    extra = 0
+    fields = ["state", "carrier", "tracking", "warehouse", "lines"]
+
+
 class RefundInline(ReadOnly, admin.StackedInline):  # type: ignore[type-arg] # as above
     """What was paid back of an order, and is being."""
 
@@ -146,7 +154,7 @@ class OrderAdmin(ReadOnly, admin.ModelAdmin):  # type: ignore[type-arg] # as abo
     search_fields = ["number", "email", "id"]
     exclude = ["snapshot", "asked", "total"]  # the task's page shows the first two
     readonly_fields = ["amount", "price", "money", "task"]
-    inlines = [LineInline, RefundInline]
+    inlines = [LineInline, ParcelInline, RefundInline]
     # counting millions of orders is slow
     paginator = CappedPaginator
     show_full_result_count = False

@@ -5,10 +5,14 @@ from django.conf import settings
 from orchestration.api import (
     Step,
     Workflow,
+    done,
     field,
+    first,
+    item,
     key,
     loaded,
     not_,
+    passed,
     receive_status,
     register,
     register_audit,
@@ -21,13 +25,13 @@ from .agents.inventory import Inventory
 from .agents.notification import Notification
 from .agents.payment import Payment
 from .agents.risk import ROLE, Decision
-from .agents.shipping import Shipping
+from .agents.shipping import NOT_SERVED, Courier, Shipping
 from .api import scopes  # noqa: F401 - registers the scopes
 from .audit.runner import audit
 from .cards import CONFIRMED_WITHIN
 from .lifecycle.changes import accepted, permit
 from .lifecycle.loading import load
-from .lifecycle.message import APPLICATION, EMAIL_WORKFLOW, PRIVATE, WORKFLOW
+from .lifecycle.message import APPLICATION, EMAIL_WORKFLOW, PARCEL_WORKFLOW, PRIVATE, WORKFLOW
 from .lifecycle.numbers import number
 from .lifecycle.operator_search import find
 from .lifecycle.operator_view import customer_view
@@ -35,8 +39,9 @@ from .lifecycle.refunds import REFUND_WORKFLOW
 from .lifecycle.reminders import REMIND_AFTER
 from .lifecycle.status import receive
 from .lifecycle.submission import record
+from .parcels import plan, send_parcel
 
-for agent in (Inventory, Payment, Shipping, Notification):
+for agent in (Inventory, Payment, Shipping, Courier, Notification):
     register(agent)
 
 register(
@@ -109,6 +114,8 @@ register(
                 agent="shipping",
                 action="book",
                 after=["reserve_stock", "review_order"],
+                when=not_(result("reserve_stock", "lines", default=[])),  # in several warehouses
+                refused={NOT_SERVED: "pass"},
                 request={
                     "order": field("order"),
                     "reservation": result("reserve_stock", "id"),
@@ -117,12 +124,39 @@ register(
                 undo="cancel",
                 undo_request={"key": key("create_shipment")},
             ),
+            # most orders need one parcel by the usual carrier, and have neither of these
+            Step(
+                name="plan_parcels",
+                compute=plan,
+                after=["create_shipment"],
+                when=not_(done("create_shipment")),
+                request={
+                    "reserved": result("reserve_stock", "lines", default=[]),
+                    "lines": field("lines"),
+                    "refused": passed("create_shipment", NOT_SERVED),
+                },
+            ),
+            Step(
+                name="send_parcels",
+                workflow=PARCEL_WORKFLOW,
+                after=["plan_parcels"],
+                when=done("plan_parcels"),
+                each=result("plan_parcels", "parcels"),
+                request={
+                    "order": field("order"),
+                    "reservation": result("reserve_stock", "id"),
+                    "warehouse": item("warehouse"),
+                    "lines": item("lines"),
+                    "by_courier": item("by_courier"),
+                },
+                refused={"child_undone": "pass"},  # the others go on
+            ),
             Step(
                 # last of the steps that can fail, so that goods that cannot be shipped are not charged
                 name="capture_payment",
                 agent="payment",
                 action="capture",
-                after=["create_shipment"],
+                after=["create_shipment", "send_parcels"],
                 when=not_(result("authorize_payment", "taken", default=False)),  # by a transfer
                 request={
                     "payment": result("authorize_payment", "id"),
@@ -141,13 +175,17 @@ register(
                     "order": field("order"),
                     "to": loaded("email"),
                     "mail": field("confirmation"),
-                    "parcel": result("create_shipment", "tracking"),
+                    "parcel": first(
+                        result("create_shipment", "tracking"),
+                        result("send_parcels", "items"),
+                    ),
                 },
                 irreversible="the confirmation is in the customer's inbox",
             ),
         ],
     )
 )
+register(send_parcel)
 register(
     Workflow(
         # not one of `owner_application`: the public web process may post those

@@ -1,35 +1,57 @@
-"""The inventory: stock per SKU, and reservations of it."""
+"""The inventory: stock per SKU in warehouses, and reservations of it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from sandbox.fields import text, whole
 from sandbox.partner import NO_EFFECT, Call, Effect, Entry, Json, NewId, Partner
 from sandbox.refusals import Refusal, bad_field
 
-Lines = list[list[Any]]  # [[sku, quantity], ...]
+Lines = list[list[Any]]  # [[sku, quantity, warehouse], ...]; of older ledgers [[sku, quantity], ...]
+MAIN = "main"  # the warehouse of stock that is set without one
+COUNTS = ("start", "on_hand", "reserved", "shipped")
 
 
 @dataclass(slots=True)
 class Stock:
-    """Quantities of one SKU; start = on_hand + reserved + shipped at all times."""
+    """Quantities of one SKU; start = on_hand + reserved + shipped at all times.
+
+    `warehouses` are the quantities on hand in each, which add up to `on_hand`.
+    """
 
     start: int = 0
     on_hand: int = 0
     reserved: int = 0
     shipped: int = 0
+    warehouses: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
 class Reservation:
-    """Stock held for an order: reserved → released, or reserved → shipped (and back)."""
+    """Stock held for an order: reserved → released, or reserved → shipped (and back).
+
+    What is in one warehouse is shipped by itself; `shipped` names those warehouses.
+    """
 
     ref: str
     order: str
     key: str | None
     lines: Lines
-    status: str = "reserved"
+    released: bool = False
+    shipped: set[str] = field(default_factory=set)
+
+    @property
+    def warehouses(self) -> set[str]:
+        """Where its goods are."""
+        return {warehouse for *_, warehouse in self.lines}
+
+    @property
+    def status(self) -> str:
+        """What it is called."""
+        if self.released:
+            return "released"
+        return "shipped" if self.shipped == self.warehouses else "reserved"
 
 
 class Inventory(Partner):
@@ -46,7 +68,7 @@ class Inventory(Partner):
         if call.action == "release":
             return self._release(self.reservation(call.ref or ""))
         text(call.params, "order")
-        lines = self._available(_lines(call.params))
+        lines = self._allocated(_lines(call.params))
         return Effect(201, ref=new_id("rsv"), detail=lines)
 
     def undo(self, done: Entry, new_id: NewId) -> Effect:
@@ -61,14 +83,15 @@ class Inventory(Partner):
             return None
         ref = entry.ref or ""
         if entry.effect == "reserve":
-            made = Reservation(ref, entry.order or "", entry.key, entry.detail)
+            lines = [[*line, MAIN][:3] for line in entry.detail]
+            made = Reservation(ref, entry.order or "", entry.key, lines)
             self.reservations[ref] = made
-            self._move(made, "on_hand", "reserved")
+            self._move(lines, "on_hand", "reserved")
             return None
         reservation = self.reservations[ref]
         if entry.effect == "release":
-            self._move(reservation, "reserved", "on_hand")
-            reservation.status = "released"
+            self._move(reservation.lines, "reserved", "on_hand")
+            reservation.released = True
         return reservation.key
 
     def body(self, entry: Entry) -> Json:
@@ -93,53 +116,62 @@ class Inventory(Partner):
             raise Refusal(404, "unknown_reservation", f"Unknown reservation '{ref}'.")
         return reservation
 
-    def ship(self, ref: str) -> None:
-        """Move a reservation's stock from reserved to shipped."""
+    def ship(self, ref: str, warehouses: set[str]) -> None:
+        """Move a reservation's stock of some warehouses from reserved to shipped."""
         reservation = self.reservations[ref]
-        self._move(reservation, "reserved", "shipped")
-        reservation.status = "shipped"
+        self._move(_of(reservation, warehouses), "reserved", "shipped")
+        reservation.shipped |= warehouses
 
-    def unship(self, ref: str) -> None:
-        """Move a reservation's stock from shipped back to reserved."""
+    def unship(self, ref: str, warehouses: set[str]) -> None:
+        """Move a reservation's stock of some warehouses from shipped back to reserved."""
         reservation = self.reservations[ref]
-        self._move(reservation, "shipped", "reserved")
-        reservation.status = "reserved"
+        self._move(_of(reservation, warehouses), "shipped", "reserved")
+        reservation.shipped -= warehouses
 
-    def changes(self, levels: Mapping[str, Any]) -> dict[str, int]:
-        """Return the part of {sku: quantity on hand} that differs from what is on hand now."""
+    def changes(self, levels: Mapping[str, Any]) -> dict[str, dict[str, int]]:
+        """Return what differs from what is on hand now, by SKU: {warehouse: quantity}.
+
+        `levels` has for each SKU such an object, or one quantity, which is in the main warehouse.
+        """
         if not levels:
             raise bad_field("sku", "Send an object of quantities by SKU, as in {'mug': 40}.")
-        quantities = {sku: whole(value, sku, least=0) for sku, value in levels.items()}
+        quantities = {sku: _by_warehouse(sku, value) for sku, value in levels.items()}
         return {
-            sku: quantity
-            for sku, quantity in quantities.items()
-            if sku not in self.stock or self.stock[sku].on_hand != quantity
+            sku: by_warehouse
+            for sku, by_warehouse in quantities.items()
+            if sku not in self.stock or self.stock[sku].warehouses != by_warehouse
         }
 
     def levels(self) -> Json:
-        """Return {sku: {start, on_hand, reserved, shipped}}."""
+        """Return {sku: {start, on_hand, reserved, shipped, warehouses: {warehouse: on hand}}}."""
         return {
-            sku: {name: getattr(stock, name) for name in Stock.__slots__}
+            sku: {
+                **{name: getattr(stock, name) for name in COUNTS},
+                "warehouses": dict(stock.warehouses),
+            }
             for sku, stock in sorted(self.stock.items())
         }
 
-    def _set(self, quantities: Mapping[str, int]) -> None:
-        for sku, quantity in quantities.items():
+    def _set(self, quantities: Mapping[str, Any]) -> None:
+        for sku, value in quantities.items():
             stock = self.stock.setdefault(sku, Stock())
+            stock.warehouses = _by_warehouse(sku, value)
+            quantity = sum(stock.warehouses.values())
             stock.start += quantity - stock.on_hand
             stock.on_hand = quantity
 
     def _release(self, reservation: Reservation) -> Effect:
-        if reservation.status == "shipped":
+        if reservation.shipped:
             raise Refusal(
                 409,
                 "reservation_shipped",
                 f"Reservation '{reservation.ref}' has been shipped. Cancel its shipment first.",
             )
-        kind = NO_EFFECT if reservation.status == "released" else "release"
+        kind = NO_EFFECT if reservation.released else "release"
         return Effect(ref=reservation.ref, kind=kind)
 
-    def _available(self, lines: dict[str, int]) -> Lines:
+    def _allocated(self, lines: dict[str, int]) -> Lines:
+        """Return from where each line is taken: one warehouse if one has all, else as few as it takes."""
         for sku, quantity in lines.items():
             stock = self.stock.get(sku)
             if stock is None:
@@ -152,13 +184,45 @@ class Inventory(Partner):
                     stored=True,
                     sku=sku,
                 )
-        return [[sku, quantity] for sku, quantity in lines.items()]
+        left, taken = dict(lines), Lines()
+        names = list(dict.fromkeys(name for sku in lines for name in self.stock[sku].warehouses))
+        while left:
+            best = max(names, key=lambda name: self._share(left, name))
+            names.remove(best)
+            for sku, wanted in list(left.items()):
+                if found := self._found(sku, wanted, best):
+                    taken.append([sku, found, best])
+                    left[sku] -= found
+            left = {sku: wanted for sku, wanted in left.items() if wanted}
+        return taken
 
-    def _move(self, reservation: Reservation, source: str, target: str) -> None:
-        for sku, quantity in reservation.lines:
+    def _share(self, wanted: Mapping[str, int], warehouse: str) -> tuple[int, int]:
+        """Return how many lines a warehouse has whole, and how many pieces of all."""
+        found = {sku: self._found(sku, number, warehouse) for sku, number in wanted.items()}
+        return sum(found[sku] == wanted[sku] for sku in wanted), sum(found.values())
+
+    def _found(self, sku: str, wanted: int, warehouse: str) -> int:
+        return min(wanted, self.stock[sku].warehouses.get(warehouse, 0))
+
+    def _move(self, lines: Lines, source: str, target: str) -> None:
+        for sku, quantity, warehouse in lines:
             stock = self.stock[sku]
             setattr(stock, source, getattr(stock, source) - quantity)
             setattr(stock, target, getattr(stock, target) + quantity)
+            if "on_hand" in {source, target}:
+                change = quantity if target == "on_hand" else -quantity
+                stock.warehouses[warehouse] = stock.warehouses.get(warehouse, 0) + change
+
+
+def _of(reservation: Reservation, warehouses: set[str]) -> Lines:
+    """Return the lines that are in some warehouses."""
+    return [line for line in reservation.lines if line[2] in warehouses]
+
+
+def _by_warehouse(sku: str, value: Any) -> dict[str, int]:
+    """Return the quantities in each warehouse; raises Refusal."""
+    by_name = value if isinstance(value, dict) and value else {MAIN: value}
+    return {name: whole(quantity, sku, least=0) for name, quantity in by_name.items()}
 
 
 def _lines(params: Mapping[str, Any]) -> dict[str, int]:
@@ -179,5 +243,10 @@ def _show(reservation: Reservation, status: str) -> Json:
         "id": reservation.ref,
         "status": status,
         "order": reservation.order,
-        "lines": [{"sku": sku, "quantity": quantity} for sku, quantity in reservation.lines],
+        "lines": show_lines(reservation.lines),
     }
+
+
+def show_lines(lines: Lines) -> list[Json]:
+    """Return lines as JSON objects."""
+    return [dict(zip(("sku", "quantity", "warehouse"), line, strict=False)) for line in lines]

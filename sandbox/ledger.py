@@ -20,7 +20,7 @@ from sandbox.mail import Mail
 from sandbox.partner import DOES, NO_EFFECT, NOTHING, Call, Effect, Entry, Json, Partner
 from sandbox.payment import Payment
 from sandbox.refusals import Refusal, already_undone, key_reused
-from sandbox.shipping import Shipping
+from sandbox.shipping import Courier, Shipping
 
 FIELDS = tuple(Entry.__dataclass_fields__)
 INSERT = f"INSERT INTO entries VALUES ({', '.join('?' * len(FIELDS))})"  # noqa: S608 constant
@@ -54,6 +54,7 @@ class Ledger:
             "inventory": self.inventory,
             "payment": Payment(self._site),
             "shipping": Shipping(self.inventory),
+            "courier": Courier(self.inventory),
             "mail": self.mail,
             "bench": Bench(),
         }

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 
 from aiohttp.web import BaseRequest, StreamResponse
 
+from sandbox.inventory import show_lines
 from sandbox.ledger import Ledger
 from sandbox.partner import Entry, Json
 from sandbox.refusals import bad_field
@@ -83,7 +84,7 @@ def show_entry(entry: Entry) -> Json:
         "requests": entry.requests,
     }
     if entry.effect == "reserve":
-        shown["lines"] = [{"sku": sku, "quantity": number} for sku, number in entry.detail]
+        shown["lines"] = show_lines(entry.detail)
     if entry.effect == "stock":
         shown["stock"] = entry.detail
     return shown

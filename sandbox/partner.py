@@ -13,10 +13,12 @@ DOES: dict[str, dict[str, str | None]] = {
     "inventory": {"reserve": "release"},
     "payment": {"authorize": "cancel", "capture": "refund", "customer": None},
     "shipping": {"book": "cancel"},
+    "courier": {"book": "cancel"},
     "mail": {"send": None},
     "bench": {"call": None},
 }
 PARTNERS = tuple(DOES)
+CARRIERS = ("shipping", "courier")
 WEBHOOK = "webhook"  # the action of what a partner sends by itself
 REPORTS = {"payment": {WEBHOOK}}
 

@@ -8,7 +8,7 @@ from urllib.parse import parse_qsl, unquote
 from aiohttp.web import BaseRequest
 
 from sandbox.ledger import Ledger
-from sandbox.partner import DOES, Call
+from sandbox.partner import CARRIERS, DOES, Call
 from sandbox.refusals import PAYMENT, Refusal, key_missing
 
 canonical = json.JSONEncoder(sort_keys=True).encode
@@ -34,9 +34,9 @@ PATHS: dict[tuple[str, str], tuple[str, str]] = {
     ("POST", "/v1/payment_intents/*/cancel"): ("payment", "cancel"),
     ("GET", "/v1/payment_intents/*"): ("payment", "read"),
     ("POST", "/v1/refunds"): ("payment", "refund"),
-    ("POST", "/shipping/shipments"): ("shipping", "book"),
-    ("POST", "/shipping/shipments/*/cancel"): ("shipping", "cancel"),
-    ("GET", "/shipping/shipments/*"): ("shipping", "read"),
+    **{("POST", f"/{carrier}/shipments"): (carrier, "book") for carrier in CARRIERS},
+    **{("POST", f"/{carrier}/shipments/*/cancel"): (carrier, "cancel") for carrier in CARRIERS},
+    **{("GET", f"/{carrier}/shipments/*"): (carrier, "read") for carrier in CARRIERS},
     ("POST", "/mail/messages"): ("mail", "send"),
     ("POST", "/bench/calls"): ("bench", "call"),
     **{("POST", f"/{partner}/undo"): (partner, "undo") for partner in DOES},

@@ -1,11 +1,16 @@
-"""The shipper: books shipments of reserved stock, and cancels them."""
+"""The carriers: each books shipments of reserved stock, and cancels them."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from sandbox.fields import text
-from sandbox.inventory import Inventory
+from sandbox.inventory import Inventory, Reservation
 from sandbox.partner import NO_EFFECT, Call, Effect, Entry, Json, NewId, Partner
 from sandbox.refusals import Refusal
+
+
+TRACKING = {"shp": "TRK", "cou": "EXP"}  # how tracking numbers begin, by the prefix of ids
 
 
 @dataclass(slots=True)
@@ -16,13 +21,18 @@ class Shipment:
     order: str
     key: str | None
     reservation: str
+    warehouses: set[str]
     status: str = "booked"
 
 
-class Shipping(Partner):
-    """Books a shipment per reservation; booking moves its stock from reserved to shipped."""
+class Carrier(Partner):
+    """Books a shipment per reservation, or per warehouse of one; its stock is shipped then.
 
-    name = "shipping"
+    A request may name the `warehouse`; without one, all that is reserved goes into one parcel.
+    """
+
+    prefix: str  # of its ids
+    not_served: frozenset[str] = frozenset()  # countries
 
     def __init__(self, inventory: Inventory) -> None:
         self._inventory = inventory
@@ -37,8 +47,10 @@ class Shipping(Partner):
             return _cancel(shipment)
         text(call.params, "order")
         reservation = text(call.params, "reservation")
-        self._check(reservation)
-        return Effect(201, ref=new_id("shp"), parent=reservation)
+        self._require_served(call.params.get("address"))
+        warehouses = self._warehouses(reservation, call.params.get("warehouse") or "")
+        detail = {"warehouses": sorted(warehouses)}
+        return Effect(201, ref=new_id(self.prefix), parent=reservation, detail=detail)
 
     def undo(self, done: Entry, new_id: NewId) -> Effect:
         """Cancel the shipment that was booked."""
@@ -50,13 +62,15 @@ class Shipping(Partner):
         ref = entry.ref or ""
         if entry.effect == "book":
             parent = entry.parent or ""
-            self.shipments[ref] = Shipment(ref, entry.order or "", entry.key, parent)
-            self._inventory.ship(parent)
+            older = {"warehouses": self._inventory.reservations[parent].warehouses}
+            warehouses = set((entry.detail or older)["warehouses"])
+            self.shipments[ref] = Shipment(ref, entry.order or "", entry.key, parent, warehouses)
+            self._inventory.ship(parent, warehouses)
             return None
         shipment = self.shipments[ref]
         if entry.effect == "cancel":
             shipment.status = "cancelled"
-            self._inventory.unship(shipment.reservation)
+            self._inventory.unship(shipment.reservation, shipment.warehouses)
         return shipment.key
 
     def body(self, entry: Entry) -> Json:
@@ -74,23 +88,60 @@ class Shipping(Partner):
         shipment = self.shipments.get(ref)
         return shipment.order if shipment else None
 
-    def _check(self, ref: str) -> None:
+    def _require_served(self, address: Any) -> None:
+        country = address.get("country") if isinstance(address, Mapping) else None
+        if country in self.not_served:
+            raise Refusal(
+                422, "not_served", f"This carrier does not deliver to {country}.", stored=True
+            )
+
+    def _warehouses(self, ref: str, only: str) -> set[str]:
+        """Return the warehouses that a parcel is from; raises Refusal if that cannot be shipped."""
         reservation = self._inventory.reservations.get(ref)
         if reservation is None:
             raise Refusal(422, "unknown_reservation", f"Unknown reservation '{ref}'.", stored=True)
-        if reservation.status == "released":
+        if reservation.released:
             raise Refusal(
                 409,
                 "reservation_released",
                 f"Reservation '{ref}' has been released. Make a new reservation.",
                 stored=True,
             )
-        if reservation.status == "shipped":
-            raise Refusal(
-                409,
-                "reservation_shipped",
-                f"Reservation '{ref}' has a shipment already. Cancel that one first.",
-            )
+        return _to_ship(reservation, only)
+
+
+class Shipping(Carrier):
+    """The usual carrier, which does not go everywhere."""
+
+    name = "shipping"
+    prefix = "shp"
+    not_served = frozenset({"PT"})
+
+
+class Courier(Carrier):
+    """The other carrier, which goes everywhere."""
+
+    name = "courier"
+    prefix = "cou"
+
+
+def _to_ship(reservation: Reservation, only: str) -> set[str]:
+    """Return the warehouses that a parcel is from; raises Refusal if one of them has sent its own."""
+    warehouses = {only} if only else reservation.warehouses
+    if unknown := warehouses - reservation.warehouses:
+        raise Refusal(
+            422,
+            "unknown_warehouse",
+            f"Reservation '{reservation.ref}' has nothing in '{min(unknown)}'.",
+            stored=True,
+        )
+    if warehouses & reservation.shipped:
+        raise Refusal(
+            409,
+            "reservation_shipped",
+            f"Reservation '{reservation.ref}' has a shipment already. Cancel that one first.",
+        )
+    return warehouses
 
 
 def _cancel(shipment: Shipment) -> Effect:
@@ -99,10 +150,11 @@ def _cancel(shipment: Shipment) -> Effect:
 
 
 def _show(shipment: Shipment, status: str) -> Json:
+    prefix, _, number = shipment.ref.partition("_")
     return {
         "id": shipment.ref,
         "status": status,
-        "tracking": "TRK" + shipment.ref.partition("_")[2].upper(),
+        "tracking": TRACKING[prefix] + number.upper(),
         "order": shipment.order,
         "reservation": shipment.reservation,
     }

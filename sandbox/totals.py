@@ -1,34 +1,39 @@
 """Totals per order, which an auditor compares with the orders' states."""
 
+from collections.abc import Sequence
+
 from aiohttp.web import BaseRequest, StreamResponse
 
 from sandbox.ledger import Ledger
-from sandbox.partner import Json
+from sandbox.partner import CARRIERS, Json
 from sandbox.responses import JSON_HEADERS, encode, json_response
 
-# Each total with the partner and the effects that it counts; money is in minor units.
+# Each total with the partners and the effects that it counts; money is in minor units.
 MONEY = {
-    "authorized": ("payment", "authorize"),
-    "captured": ("payment", "capture", "charge"),
-    "cancelled": ("payment", "cancel"),
-    "refunded": ("payment", "refund"),
+    "authorized": (["payment"], ["authorize"]),
+    "captured": (["payment"], ["capture", "charge"]),
+    "cancelled": (["payment"], ["cancel"]),
+    "refunded": (["payment"], ["refund"]),
 }
 COUNTS = {
-    "reservations": ("inventory", "reserve"),
-    "releases": ("inventory", "release"),
-    "shipments": ("shipping", "book"),
-    "shipments_cancelled": ("shipping", "cancel"),
-    "mails": ("mail", "send"),
-    "mails_recalled": ("mail", "recall"),
-    "calls": ("bench", "call"),
-    "calls_voided": ("bench", "void"),
+    "reservations": (["inventory"], ["reserve"]),
+    "releases": (["inventory"], ["release"]),
+    "shipments": (CARRIERS, ["book"]),
+    "shipments_cancelled": (CARRIERS, ["cancel"]),
+    "mails": (["mail"], ["send"]),
+    "mails_recalled": (["mail"], ["recall"]),
+    "calls": (["bench"], ["call"]),
+    "calls_voided": (["bench"], ["void"]),
 }
 
 
-def _of(partner: str, *effects: str) -> str:
+def _of(partners: Sequence[str], effects: Sequence[str]) -> str:
     """Return the filter of the entries that a total counts."""
-    named = ", ".join(f"'{effect}'" for effect in effects)
-    return f"FILTER (WHERE partner = '{partner}' AND effect IN ({named}))"
+    return f"FILTER (WHERE partner IN ({_quoted(partners)}) AND effect IN ({_quoted(effects)}))"
+
+
+def _quoted(names: Sequence[str]) -> str:
+    return ", ".join(f"'{name}'" for name in names)
 
 
 COLUMNS = {

@@ -25,7 +25,7 @@ from .stack import folders
 PRODUCTION = "production"
 CONNECT_S = 3.0
 LOCAL = {"localhost", "127.0.0.1", "::1"}
-PARTNERS = ("INVENTORY_URL", "PAYMENT_URL", "SHIPPING_URL", "MAIL_URL")
+PARTNERS = ("INVENTORY_URL", "PAYMENT_URL", "SHIPPING_URL", "COURIER_URL", "MAIL_URL")
 PORTS = {"http": 80, "https": 443}
 # warnings of Django's that are worse than that, with the remedies
 SERIOUS = {

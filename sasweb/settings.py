@@ -156,6 +156,7 @@ PAYMENT_WEBHOOK_SECRETS = env.words(
     "PAYMENT_WEBHOOK_SECRET", "whsec_sandbox" if PAYMENT_URL == SANDBOX_URL else ""
 )
 SHIPPING_URL = env.text("SHIPPING_URL", SANDBOX_URL)
+COURIER_URL = env.text("COURIER_URL", SANDBOX_URL)
 MAIL_URL = env.text("MAIL_URL", SANDBOX_URL)
 
 # --- Risk: docs/run/configure.md#risk ------------------------------------------------------------

@@ -67,11 +67,7 @@ def _only_owner() -> str:
 
 def _workflows(application: str, more: Sequence[str]) -> list[str]:
     """Return the workflows of an application, and those of `more` that are no other's."""
-    own = [
-        workflow.name
-        for workflow in registry.workflows.values()
-        if workflow.owner_application == application
-    ]
+    own = posted_by(application)
     for name in more:
         if name not in registry.workflows:
             raise NotGranted(f"there is no workflow {name!r}")
@@ -80,6 +76,17 @@ def _workflows(application: str, more: Sequence[str]) -> list[str]:
     if not own and not more:
         raise NotGranted(f"{application} keeps no workflow; {', '.join(_owners())} do")
     return sorted({*own, *more})
+
+
+def posted_by(application: str) -> list[str]:
+    """Return the workflows of an application that it posts itself: schedulers make the children of tasks."""
+    declared = registry.workflows.values()
+    children = {step.workflow for workflow in declared for step in workflow.steps}
+    return [
+        workflow.name
+        for workflow in declared
+        if workflow.owner_application == application and workflow.name not in children
+    ]
 
 
 def _is_free(name: str) -> bool:

@@ -10,8 +10,10 @@ from orchestration.api import Call, Fault, LedgerEntry, Rejected, action
 
 from . import partner_ledger
 from .error_codes import OUT_OF_STOCK
-from .json_schemas import POSITIVE, TEXT, exact_object, non_empty_list, open_object
+from .json_schemas import POSITIVE, TEXT, exact_object, non_empty_list, open_object, optional
 from .partner import BY_KEY, MEND_WITHIN, KeyedAgent
+
+ALLOCATED = exact_object(sku=TEXT, quantity=POSITIVE, warehouse=TEXT)
 
 
 class Inventory(KeyedAgent):
@@ -42,15 +44,26 @@ class Inventory(KeyedAgent):
             return fault
         return Rejected(fault.code, f"{answer['error'].get('sku', '')}: {fault.message}")
 
+    def result_of(self, call: Call, answer: Mapping[str, Any]) -> dict[str, Any]:
+        """Return what was done, and where the goods are if that is not in one warehouse."""
+        done = super().result_of(call, answer)
+        lines = answer.get("lines", [])
+        if len({line.get("warehouse") for line in lines}) < 2:
+            return done
+        return {**done, "lines": [{name: line[name] for name in ALLOCATED["required"]} for line in lines]}
+
     @action(
         accepts=exact_object(
             order=TEXT, lines=non_empty_list(open_object(sku=TEXT, quantity=POSITIVE))
         ),
-        returns=exact_object(id=TEXT),
+        returns=optional(exact_object(id=TEXT, lines=non_empty_list(ALLOCATED)), "lines"),
         guarded=("order", "lines"),
     )
     async def reserve(self, call: Call) -> dict[str, Any]:
-        """Reserve {order, lines: [{sku, quantity}]}, all or nothing; returns {id}."""
+        """Reserve {order, lines: [{sku, quantity}]}, all or nothing; returns {id, lines?}.
+
+        `lines` [{sku, quantity, warehouse}] are there if not all of it is in one warehouse.
+        """
         lines = [
             {"sku": line["sku"], "quantity": line["quantity"]} for line in call.payload["lines"]
         ]

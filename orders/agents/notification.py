@@ -12,9 +12,16 @@ from .partner import KeyedAgent
 
 PARCEL = "{parcel}"  # where the tracking number goes
 MAIL = open_object(subject=TEXT, text=TEXT)
+# one tracking number, or those of several parcels, without those that were cancelled
+PARCELS = {
+    "anyOf": [
+        TEXT,
+        {"type": "array", "items": {"anyOf": [open_object(tracking=TEXT), {"type": "null"}]}},
+    ]
+}
 SENT = {
     "anyOf": [
-        exact_object(order=TEXT, to=TEXT, mail=MAIL, parcel=TEXT),
+        exact_object(order=TEXT, to=TEXT, mail=MAIL, parcel=PARCELS),
         exact_object(to=TEXT, mail=MAIL),
         exact_object(order=TEXT, to=TEXT, subject=TEXT, text=TEXT),
     ]
@@ -39,11 +46,13 @@ class Notification(KeyedAgent):
     async def send(self, call: Call) -> dict[str, Any]:
         """Send {order?, to, mail: {subject, text, html?}, parcel?}; returns {id}.
 
-        The last `{parcel}` in the text stands for `parcel`. Orders that were placed before there was HTML
+        The last `{parcel}` in the text stands for `parcel`, or for several of them. Orders that were placed before there was HTML
         ask for {order, to, subject, text}.
         """
         asked = dict(call.payload)
         mail, parcel = asked.pop("mail", {}), asked.pop("parcel", "")
+        if isinstance(parcel, list):
+            parcel = ", ".join(one["tracking"] for one in parcel if one)
         words = {"text": parcel, "html": escape(parcel)} if parcel else {}
         filled = {
             name: _with_parcel(text, words.get(name, PARCEL)) for name, text in mail.items() if text

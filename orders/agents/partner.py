@@ -61,7 +61,11 @@ class KeyedAgent(PartnerAgent):
         """POST an action; return its result."""
         fields = self.results[call.action]
         answer = await self.post(call, path, body=body, expect=fields)
-        return {name: answer[name] for name in fields}
+        return self.result_of(call, answer)
+
+    def result_of(self, call: Call, answer: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the result of an action that was done."""
+        return {name: answer[name] for name in self.results[call.action]}
 
     async def undone(self, call: Call) -> dict[str, Any]:
         """Undo what {key} did, or have a late request refused; returns {effect}."""
@@ -80,7 +84,7 @@ class KeyedAgent(PartnerAgent):
         if known["status"] == "done" and all(
             isinstance(answer.get(name), kind) for name, kind in fields.items()
         ):
-            return {name: answer[name] for name in fields}
+            return self.result_of(call, answer)
         raise Unknown("unexpected_answer", f"{known['status']}: {answer}")
 
     def knows_nothing(self, status: int, answer: Mapping[str, Any]) -> bool:

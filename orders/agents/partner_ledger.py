@@ -1,6 +1,7 @@
 """The partners' ledgers, read from the sandbox page by page."""
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from orchestration.api import LedgerEntry
@@ -40,6 +41,14 @@ def _entry(entry: Mapping[str, Any]) -> LedgerEntry:
         kind=NOTHING if entry["effect"] in WITHOUT_MONEY else entry["effect"],
         amount=entry["amount"],
         currency=entry["currency"],
-        detail={line["sku"]: line["quantity"] for line in lines} if lines else None,
+        detail=_goods(lines) if lines else None,
         result={"id": entry["ref"]} if entry["ref"] else None,
     )
+
+
+def _goods(lines: Iterable[Mapping[str, Any]]) -> dict[str, int]:
+    """Return the quantity of each SKU, from whichever warehouses."""
+    goods: Counter[str] = Counter()
+    for line in lines:
+        goods[line["sku"]] += line["quantity"]
+    return dict(goods)

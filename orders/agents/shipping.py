@@ -1,4 +1,4 @@
-"""The shipper: collects reserved goods and delivers them."""
+"""The carriers: each collects reserved goods and delivers them."""
 
 from typing import Any
 
@@ -6,16 +6,24 @@ from django.conf import settings
 
 from orchestration.api import Call, action
 
-from .json_schemas import ADDRESS, TEXT, exact_object
+from .json_schemas import ADDRESS, POSITIVE, TEXT, exact_object, non_empty_list, optional
 from .partner import BY_KEY, KeyedAgent
 
+NOT_SERVED = "not_served"  # the refusal of a carrier that does not go to an address
+LINES = non_empty_list(exact_object(sku=TEXT, quantity=POSITIVE))
+# `lines` are for people who read the request: the warehouse knows what it has reserved
+BOOKING = optional(
+    exact_object(
+        order=TEXT, reservation=TEXT, address=ADDRESS, warehouse={"type": "string"}, lines=LINES
+    ),
+    "warehouse",
+    "lines",
+)
 
-class Shipping(KeyedAgent):
-    """Wraps the shipper's bookings."""
 
-    name = "shipping"
-    partner = "shipping"
-    base_url = settings.SHIPPING_URL
+class Carrier(KeyedAgent):
+    """Wraps a carrier's bookings."""
+
     moves_money = (
         True  # goods are worth it: a parcel that was never sent is not taken on one person's word
     )
@@ -23,18 +31,38 @@ class Shipping(KeyedAgent):
     results = {"book": {"id": str, "tracking": str}, "cancel": {"effect": str}}
 
     @action(
-        accepts=exact_object(order=TEXT, reservation=TEXT, address=ADDRESS),
+        accepts=BOOKING,
         returns=exact_object(id=TEXT, tracking=TEXT),
-        guarded=("order", "reservation", "address"),
+        guarded=("order", "reservation", "address", "warehouse", "lines"),
     )
     async def book(self, call: Call) -> dict[str, Any]:
-        """Book {order, reservation, address}; returns {id, tracking}."""
-        return await self.done(call, "/shipping/shipments", call.payload)
+        """Book {order, reservation, address, warehouse?, lines?}; returns {id, tracking}.
+
+        The parcel has what is reserved in the warehouse; without one, all of the reservation.
+        """
+        body = {name: value for name, value in call.payload.items() if name != "lines"}
+        return await self.done(call, f"/{self.partner}/shipments", body)
 
     @action(accepts=BY_KEY, returns=exact_object(effect=TEXT), guarded=("key",))
     async def cancel(self, call: Call) -> dict[str, Any]:
         """Cancel what {key} booked, if anything; returns {effect}: cancel or none.
 
-        The shipper refuses once the parcel is on its way; then staff must act.
+        The carrier refuses once the parcel is on its way; then staff must act.
         """
         return await self.undone(call)
+
+
+class Shipping(Carrier):
+    """The usual carrier."""
+
+    name = "shipping"
+    partner = "shipping"
+    base_url = settings.SHIPPING_URL
+
+
+class Courier(Carrier):
+    """The carrier for where the usual one does not go."""
+
+    name = "courier"
+    partner = "courier"
+    base_url = settings.COURIER_URL

@@ -15,6 +15,7 @@ from orders.lifecycle.paying import payment_due
 from orders.lifecycle.requests import Change, ChangeRequest
 from orders.lifecycle.tracking import parcel
 from orders.models import Order, Placement
+from orders.models.parcel import Carrier, ParcelState
 
 from .auth import caller
 from .scopes import WRITE_ORDERS
@@ -68,8 +69,8 @@ def summary(request: HttpRequest, row: Placement, order: Order | None) -> dict[s
 
 
 def full(request: HttpRequest, row: Placement) -> dict[str, Any]:
-    """Return an order and its progress (at most three queries)."""
-    order = Order.objects.filter(id=row.order).prefetch_related("lines").first()
+    """Return an order and its progress (at most four queries)."""
+    order = Order.objects.filter(id=row.order).prefetch_related("lines", "parcels").first()
     progress = snapshots.of(order) if order else None
     asked = order.request if order else None
     steps = progress.steps if progress else ()
@@ -82,6 +83,7 @@ def full(request: HttpRequest, row: Placement) -> dict[str, Any]:
         "cancellation": _cancellation(asked),
         "payment_due": _payment_due(request, progress) if not pending else None,
         "tracking": parcel(progress),
+        "parcels": _parcels(order, progress),
         "ended_at": progress.ended_at if progress else None,
         "steps": [
             {"name": step.name, "direction": step.direction, "state": step.state,
@@ -93,6 +95,18 @@ def full(request: HttpRequest, row: Placement) -> dict[str, Any]:
             for step in steps if step.state == api.StepState.ERROR
         ],
     }  # fmt: skip
+
+
+def _parcels(order: Order | None, progress: api.Progress | None) -> list[dict[str, Any]]:
+    """Return the parcels that an order is sent in, once they are known."""
+    if order and (several := order.parcels.all()):
+        names = ("state", "carrier", "tracking", "lines")
+        return [{name: getattr(one, name) for name in names} for one in several]
+    if order is None or not (tracking := parcel(progress)):
+        return []
+    lines = [{"sku": line.sku, "quantity": line.quantity} for line in order.lines.all()]
+    one = {"state": ParcelState.SENT, "carrier": Carrier.SHIPPING, "tracking": tracking}
+    return [{**one, "lines": lines}]
 
 
 def _payment_due(request: HttpRequest, progress: api.Progress | None) -> dict[str, Any] | None:

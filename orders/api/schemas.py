@@ -16,6 +16,7 @@ from orders.lifecycle.plain_text import VISIBLE
 from orders.money import largest_price
 
 from .charge_schemas import CHARGES_EXAMPLE, CODE, Charged
+from .parcel_schemas import Parcel
 from .payment_schemas import PaymentDue
 from .schema_fields import COMPOSED, NUMBER, Amount, Currency, choice, optional_text, text
 
@@ -198,6 +199,10 @@ class Order(Placed):
                     "payment_due": None,
                     "refunded": 0,
                     "tracking": "TRK4711",
+                    "parcels": [
+                        {"state": "sent", "carrier": "shipping", "tracking": "TRK4711",
+                         "lines": [{"sku": "coffee-morning", "quantity": 2}]},
+                    ],
                     "ended_at": PLACED,
                     "steps": [{"name": "reserve_stock", "direction": "do", "state": "processed",
                                "ended_at": PLACED}],
@@ -215,7 +220,10 @@ class Order(Placed):
         PaymentDue | None,
         Field(description="What the customer has to do; without orders:write it is null."),
     ]
-    tracking: Annotated[str, Field(description="The parcel's tracking number, once booked.")]
+    tracking: Annotated[
+        str, Field(description="The tracking number of its one parcel, once sent; see `parcels`.")
+    ]
+    parcels: list[Parcel]
     ended_at: Annotated[datetime | None, Field(description="When processing or undo ended.")]
     steps: list[Step]
     trouble: list[Trouble]

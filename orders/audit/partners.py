@@ -2,7 +2,7 @@
 
 from orchestration.api import Check, Scope
 from orders.agents.partner_ledger import LEVEL
-from orders.lifecycle.message import WORKFLOW
+from orders.lifecycle.message import PARCEL_WORKFLOW, WORKFLOW
 
 from .orders import MONEY
 
@@ -71,7 +71,7 @@ PHANTOMS = Check(
         || '), but the order is unknown'
     FROM audit_ledger e
     WHERE e.kind NOT IN ('none', 'level') AND e.reference IS NOT NULL
-      AND e.agent IN ('inventory', 'payment', 'shipping', 'notification')
+      AND e.agent IN ('inventory', 'payment', 'shipping', 'courier', 'notification')
       AND NOT EXISTS (SELECT 1 FROM orders_order o WHERE o.id::text = e.reference)
       AND e.reference NOT IN (SELECT reference FROM audit_lost WHERE reference IS NOT NULL)
     GROUP BY e.reference
@@ -118,7 +118,10 @@ INVENTORY = (
             (detail->>'start')::bigint <> (detail->>'on_hand')::bigint
                 + (detail->>'reserved')::bigint + (detail->>'shipped')::bigint
             OR least((detail->>'on_hand')::bigint, (detail->>'reserved')::bigint,
-                (detail->>'shipped')::bigint) < 0)
+                (detail->>'shipped')::bigint) < 0
+            OR (detail->>'on_hand')::bigint <> (SELECT sum(value::bigint)
+                FROM jsonb_each_text(detail->'warehouses'))
+            OR EXISTS (SELECT FROM jsonb_each_text(detail->'warehouses') WHERE value::bigint < 0))
         """,  # noqa: S608 - no input in it
     ),
     Check(
@@ -135,19 +138,38 @@ INVENTORY = (
     ),
 )
 
-SHIPPING = Check(
-    invariant=7,
-    remedy="Have the shipper cancel the parcel, or settle it with the customer.",
-    query=f"""
-    SELECT t.reference, 'is undone, but its parcel is still booked'
-    FROM audit_task t JOIN audit_step u ON u.task = t.id
-    JOIN audit_effect e ON e.reference = t.reference AND e.agent = 'shipping'
-    WHERE t.workflow = '{WORKFLOW}' AND t.quiet AND t.state = 'undone'
-      AND u.name = 'create_shipment' AND u.direction = 'undo' AND u.state = 'processed'
-      AND NOT u.by_hand
-    GROUP BY t.id, t.reference
-    HAVING count(*) FILTER (WHERE e.kind = 'book') <> count(*) FILTER (WHERE e.kind = 'cancel')
-    """,  # noqa: S608 - no input in it
+CARRIERS = (
+    Check(
+        invariant=7,
+        remedy="Have the carrier cancel the parcel, or settle it with the customer.",
+        query=f"""
+        SELECT t.reference, 'is undone, but a parcel of it is still booked'
+        FROM audit_task t JOIN audit_step u ON u.task = t.id
+        JOIN audit_effect e ON e.reference = t.reference AND e.agent IN ('shipping', 'courier')
+        WHERE t.workflow = '{WORKFLOW}' AND t.quiet AND t.state = 'undone'
+          AND u.name IN ('create_shipment', 'send_parcels') AND u.direction = 'undo'
+          AND u.state = 'processed' AND NOT u.by_hand
+        GROUP BY t.id, t.reference
+        HAVING count(*) FILTER (WHERE e.kind = 'book') <> count(*) FILTER (WHERE e.kind = 'cancel')
+        """,  # noqa: S608 - no input in it
+    ),
+    Check(
+        invariant=4,
+        remedy="Have the carriers cancel the parcel that is too many, or settle it with the customer.",
+        query=f"""
+        SELECT t.reference, 'has ' || e.booked || ' booked parcels, and should have ' || p.count
+        FROM audit_task t
+        JOIN (SELECT reference, count(*) FILTER (WHERE kind = 'book')
+                - count(*) FILTER (WHERE kind = 'cancel') AS booked
+            FROM audit_effect WHERE agent IN ('shipping', 'courier') GROUP BY reference
+        ) e ON e.reference = t.reference
+        CROSS JOIN LATERAL (
+            SELECT (SELECT count(*) FROM orders_parcel WHERE order_id = t.order_id AND state = 'sent')
+                + (SELECT count(*) FROM audit_step s WHERE s.task = t.id AND s.name = 'create_shipment'
+                    AND s.direction = 'do' AND s.state = 'processed') AS count) p
+        WHERE t.workflow = '{WORKFLOW}' AND t.quiet AND t.state = 'processed' AND e.booked > p.count
+        """,  # noqa: S608 - no input in it
+    ),
 )
 
 
@@ -160,7 +182,8 @@ def _recorded(agent: str) -> Check:
         SELECT s.reference, 'step ' || s.name || ' is processed, but the partner has no record of it'
         FROM audit_step s JOIN audit_task t ON t.id = s.task
         WHERE t.quiet AND s.direction = 'do' AND s.state = 'processed' AND s.agent = '{agent}'
-          AND NOT s.by_hand AND t.workflow = '{WORKFLOW}' AND NOT EXISTS (SELECT 1 FROM audit_effect e
+          AND NOT s.by_hand AND t.workflow IN ('{WORKFLOW}', '{PARCEL_WORKFLOW}')
+          AND NOT EXISTS (SELECT 1 FROM audit_effect e
             WHERE e.task = s.task AND e.step = s.name AND e.direction = 'do' AND e.kind <> 'none')
         """,  # noqa: S608 - no input in it
     )
@@ -169,6 +192,7 @@ def _recorded(agent: str) -> Check:
 CHECKS = {  # by agent
     "payment": PAYMENT,
     "inventory": INVENTORY,
-    "shipping": (SHIPPING, _recorded("shipping")),
+    "shipping": (_recorded("shipping"),),
+    "courier": (_recorded("courier"),),
     "notification": (_recorded("notification"),),
 }

@@ -21,6 +21,13 @@ def load(references: Sequence[str]) -> Mapping[str, Mapping[str, Any]]:
     }
 
 
+def load_for_parcels(references: Sequence[str]) -> Mapping[str, Mapping[str, Any]]:
+    """Return the addresses of parcels by their references, which begin with their orders' ids."""
+    orders = {reference: reference.partition("/")[0] for reference in references}
+    known = load(sorted(set(orders.values())))
+    return {reference: known[order] for reference, order in orders.items() if order in known}
+
+
 def page(order: UUID) -> str:
     """Return the address of an order's page, as a bank sends its customer back to it.
 

@@ -21,6 +21,7 @@ from .message_charges import read_charges
 from .numbers import order_number
 
 WORKFLOW = "process_order"  # processes these messages
+PARCEL_WORKFLOW = "send_parcel"  # has a carrier take one of several parcels
 EMAIL_WORKFLOW = "tell_customer"  # sends an e-mail
 APPLICATION = "shop"  # names the private response queue
 PRIVATE = ("address", "customer")  # stays in the order's row; not in its task

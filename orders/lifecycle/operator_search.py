@@ -8,7 +8,7 @@ from django.contrib.postgres.search import SearchQuery, SearchVector
 from django.db import connection
 
 from orchestration.api import Found
-from orders.models import Order
+from orders.models import Order, Parcel
 
 from .numbers import BASE32, as_typed
 
@@ -92,5 +92,8 @@ def _part(word: str) -> str:
 def _references_by_parcel(word: str) -> list[str]:
     if len(word) < SHORTEST_PARCEL or "@" in word:
         return []
-    orders = Order.objects.filter(parcel__startswith=word.upper(), parcel__gt="").order_by()
-    return [str(id_) for id_ in orders.values_list("id", flat=True)[: MOST + 1]]
+    number = word.upper()
+    alone = Order.objects.filter(parcel__startswith=number, parcel__gt="").order_by()
+    several = Parcel.objects.filter(tracking__startswith=number, tracking__gt="").order_by()
+    orders = alone.values_list("id", flat=True).union(several.values_list("order", flat=True))
+    return [str(id_) for id_ in orders[: MOST + 1]]

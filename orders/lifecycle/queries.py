@@ -24,7 +24,8 @@ SELECT o.id IS NOT NULL,
     o.waits_until IS NOT NULL,
     coalesce(o.status_number, 0),
     o.asked,
-    CASE WHEN o.id IS NULL THEN p.aside ELSE '' END
+    CASE WHEN o.id IS NULL THEN p.aside ELSE '' END,
+    (SELECT coalesce(sum(number), 0) FROM orders_parcel WHERE order_id = o.id)
 FROM (SELECT %s::uuid AS id) one
 LEFT JOIN orders_order o ON o.id = one.id
 LEFT JOIN orders_placement p ON p."order" = one.id
@@ -47,7 +48,8 @@ class PlacedOrder:
     """A placed order, with what its page's version depends on.
 
     `taken`: submitted, so it has a row; `waits`: for goods that are sold out; `number`: of the last
-    status message; `asked`: the last request; `aside`: why it did not become an order.
+    status message; `asked`: the last request; `aside`: why it did not become an order; `parcels`: 0
+    without a parcel of its own, and another number with each message about one.
     """
 
     id: UUID
@@ -58,6 +60,7 @@ class PlacedOrder:
     number: int
     asked: ChangeRequest | None
     aside: str
+    parcels: int
 
 
 def placed_order(order: UUID) -> PlacedOrder | None:
@@ -67,7 +70,7 @@ def placed_order(order: UUID) -> PlacedOrder | None:
         row = cursor.fetchone()
     if row is None:
         return None
-    taken, customer, placed_at, waits, number, asked, aside = row
+    taken, customer, placed_at, waits, number, asked, aside, parcels = row
     return PlacedOrder(
         id=order,
         taken=taken,
@@ -77,6 +80,7 @@ def placed_order(order: UUID) -> PlacedOrder | None:
         number=number,
         asked=requests.read(json.loads(asked) if asked else None),
         aside=aside,
+        parcels=parcels,
     )
 
 

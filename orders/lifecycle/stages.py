@@ -41,7 +41,13 @@ TRANSFER = (
     gettext_lazy("Waiting for your transfer"),
     gettext_lazy("Wait for your transfer"),
 )
-NOT_SHOWN = {"review_order"}  # the sentence says what the customer needs of them
+PARCELS = "send_parcels"
+NOT_SHOWN = {"review_order", "plan_parcels"}  # the sentence says what the customer needs of them
+SEVERAL = (
+    gettext_lazy("Parcels booked"),
+    gettext_lazy("Booking your parcels"),
+    gettext_lazy("Book your parcels"),
+)
 UNDO_STEPS = {  # by undo step: done, now
     "reserve_stock": (gettext_lazy("Items put back"), gettext_lazy("Putting your items back")),
     "authorize_payment": (
@@ -52,6 +58,7 @@ UNDO_STEPS = {  # by undo step: done, now
         gettext_lazy("Shipment cancelled"),
         gettext_lazy("Cancelling your shipment"),
     ),
+    PARCELS: (gettext_lazy("Parcels cancelled"), gettext_lazy("Cancelling your parcels")),
     "capture_payment": (gettext_lazy("Payment returned"), gettext_lazy("Returning your payment")),
 }
 SPOKEN = {
@@ -106,6 +113,7 @@ def _stages(progress: Progress | None) -> list[Stage]:
         for name, step in do_steps(progress).items()
         if step.state is not StepState.SKIPPED  # this order does not need it
         and name not in NOT_SHOWN
+        and (name != PARCELS or step.attempt)  # most orders do not
     ]
 
 
@@ -143,6 +151,8 @@ def _words(step: StepProgress) -> list[str]:
     plain = step.name.replace("_", " ").capitalize()
     if _by_transfer(step):
         return [str(text) for text in TRANSFER]
+    if step.name == PARCELS:
+        return [str(text) for text in SEVERAL]
     return [str(text) for text in STEPS.get(step.name, (plain, plain, plain))]
 
 

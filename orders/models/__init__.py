@@ -1,6 +1,7 @@
 """The shop's tables: products, prices, orders, accounts."""
 
 from .order import Order, OrderLine, Placement
+from .parcel import Parcel
 from .pricing import DatedPrice, DiscountCode, DiscountUse, ShippingPrice, TaxClass, TaxRate
 from .product import Product
 from .refund import Refund

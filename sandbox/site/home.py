@@ -26,11 +26,18 @@ from sandbox.site.faults import (
 from sandbox.site.layout import clock, count, document, duration, money
 from sandbox.traffic import BARS, SPAN, Bar, Traffic
 
-SHOWN = {"inventory": "Inventory", "payment": "Payment", "shipping": "Shipping", "mail": "Mail"}
+SHOWN = {
+    "inventory": "Inventory",
+    "payment": "Payment",
+    "shipping": "Shipping",
+    "courier": "Courier",
+    "mail": "Mail",
+}
 DUTIES = {
     "inventory": "Reserves stock and releases it.",
     "payment": "Authorizes, captures and refunds money.",
-    "shipping": "Books parcels and cancels them.",
+    "shipping": "Books parcels and cancels them; not to Portugal.",
+    "courier": "Books parcels where the other carrier does not go.",
     "mail": "Sends messages.",
 }
 LATEST = 10  # effects in the list

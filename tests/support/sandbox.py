@@ -118,6 +118,8 @@ class Client:
 
     async def stock(self) -> dict[str, int]:
         stock: dict[str, int] = (await self.get("/inventory/stock"))["mug"]
+        by_warehouse: Any = stock.pop("warehouses")
+        assert sum(by_warehouse.values()) == stock["on_hand"]
         return stock
 
     async def faults(self, *faults: dict[str, Any]) -> Reply:

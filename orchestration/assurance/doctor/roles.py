@@ -58,9 +58,8 @@ def gather() -> Roles:
         rows = sql.run(ROLES, {"functions": list(database_rights.FUNCTIONS)})
     except DatabaseError as error:
         raise Moot from error
-    owned: dict[str, set[str]] = {}
-    for workflow in registry.workflows.values():
-        owned.setdefault(workflow.owner_application, set()).add(workflow.name)
+    owners = {workflow.owner_application for workflow in registry.workflows.values()}
+    owned = {owner: set(database_rights.posted_by(owner)) for owner in owners}
     return Roles(roles=[sql.record(Role, row) for row in rows], owned=owned)
 
 

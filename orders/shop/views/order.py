@@ -20,7 +20,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 from django.views.decorators.vary import vary_on_headers
 
-from orders.lifecycle import access, changes
+from orders.lifecycle import access, changes, parcels
 from orders.lifecycle.numbers import order_number
 from orders.lifecycle.queries import OrderDetails, PlacedOrder, details, placed_order, progress
 from orders.lifecycle.tracking import STOCK, Fix, track
@@ -156,6 +156,7 @@ def _context(request: HttpRequest, visit: Visit) -> dict[str, Any]:
         "id": order_id,
         "number": order_number(order_id),
         "order": order,
+        "parcels": parcels.shown(order_id, order.lines) if order and visit.order.parcels else [],
         "full": visit.full,
         "placed_at": visit.order.placed_at,
         "tracking": tracking,

@@ -2,6 +2,8 @@
 
 import asyncio
 
+import pytest
+
 from tests.support.sandbox import (
     Client,
     served,
@@ -39,12 +41,73 @@ async def test_stock_on_hand_set_again(client: Client) -> None:
     await client.stocked(20)
     assert await client.stock() == {"start": 24, "on_hand": 20, "reserved": 4, "shipped": 0}
     assert [entry.get("stock") for entry in await client.entries()] == [
-        {"mug": 10},
+        {"mug": {"main": 10}},
         None,
-        {"mug": 20},
+        {"mug": {"main": 20}},
     ]
     bad = await client.call("PUT", "/inventory/stock", {"mug": -1})
     assert (bad.status, bad.body["error"]["field"]) == (400, "mug")
+
+
+SPLIT = {"mug": {"main": 5, "south": 1, "east": 9}, "cup": {"south": 2}, "pot": {"east": 1}}
+
+
+@pytest.mark.parametrize(
+    ("wanted", "taken"),
+    [
+        ({"mug": 5}, {("mug", 5, "main")}),
+        ({"mug": 6}, {("mug", 6, "east")}),
+        ({"mug": 1, "cup": 2}, {("mug", 1, "south"), ("cup", 2, "south")}),
+        ({"mug": 2, "cup": 2}, {("mug", 1, "south"), ("mug", 1, "main"), ("cup", 2, "south")}),
+        ({"cup": 1, "pot": 1}, {("cup", 1, "south"), ("pot", 1, "east")}),
+        ({"mug": 15}, {("mug", 9, "east"), ("mug", 5, "main"), ("mug", 1, "south")}),
+    ],
+)
+@served
+async def test_goods_are_taken_from_as_few_warehouses_as_it_takes(client, wanted, taken):
+    await client.call("PUT", "/inventory/stock", SPLIT)
+    lines = [{"sku": sku, "quantity": number} for sku, number in wanted.items()]
+    reply = await client.post("/inventory/reservations", {"order": "o-1", "lines": lines})
+    assert {tuple(line.values()) for line in reply.body["lines"]} == taken
+    client.sandbox.ledger.load()  # as at a start
+    levels = await client.get("/inventory/stock")
+    for sku, quantity, warehouse in taken:
+        assert levels[sku]["warehouses"][warehouse] == SPLIT[sku][warehouse] - quantity
+    undone = await client.post("/inventory/undo", {"key": (await client.entries())[-1]["key"]})
+    assert undone.status == 200
+    for sku, level in (await client.get("/inventory/stock")).items():
+        assert {name: left for name, left in level["warehouses"].items() if left} == SPLIT[sku]
+
+
+@served
+async def test_each_warehouse_sends_its_own_parcel(client: Client) -> None:
+    await client.call("PUT", "/inventory/stock", SPLIT)
+    lines = [{"sku": "cup", "quantity": 2}, {"sku": "pot", "quantity": 1}]
+    reserved = await client.made("/inventory/reservations", {"order": "o-1", "lines": lines})
+    body = {"order": "o-1", "reservation": reserved}
+    south = await client.made("/shipping/shipments", {**body, "warehouse": "south"})
+    east = await client.post("/courier/shipments", {**body, "warehouse": "east"})
+    assert east.body["tracking"].startswith("EXP")
+    again = await client.post("/courier/shipments", {**body, "warehouse": "south"})
+    assert again.code == "reservation_shipped"
+    assert (await client.post("/shipping/shipments", body)).code == "reservation_shipped"
+    nowhere = await client.post("/shipping/shipments", {**body, "warehouse": "north"})
+    assert nowhere.code == "unknown_warehouse"
+    client.sandbox.ledger.load()  # as at a start
+    await client.made(f"/shipping/shipments/{south}/cancel", {})
+    release = f"/inventory/reservations/{reserved}/release"
+    assert (await client.post(release, {})).code == "reservation_shipped"
+    await client.made(f"/courier/shipments/{east.body['id']}/cancel", {})
+    assert (await client.post(release, {})).body["status"] == "released"
+    assert (await client.get("/ledger/summary?order=o-1"))["o-1"]["shipments"] == 2
+
+
+@served
+async def test_carrier_does_not_go_everywhere_and_the_courier_does(client: Client) -> None:
+    await client.stocked()
+    body = {"order": "o-1", "reservation": await client.reserved(), "address": {"country": "PT"}}
+    assert (await client.post("/shipping/shipments", body)).code == "not_served"
+    await client.made("/courier/shipments", body)
 
 
 @served

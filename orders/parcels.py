@@ -1,0 +1,83 @@
+"""Orders in several parcels: the plan, once their goods are reserved, and the workflow of each parcel."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypedDict
+
+from orchestration.api import Step, Workflow, done, field, first, key, loaded, not_, result
+
+from .agents.shipping import NOT_SERVED
+from .lifecycle.loading import load_for_parcels
+from .lifecycle.message import APPLICATION, PARCEL_WORKFLOW
+from .lifecycle.parcels import BY_COURIER
+
+USUAL = "create_shipment"
+
+
+class Reserved(TypedDict):
+    """Pieces of one SKU that are reserved in a warehouse."""
+
+    sku: str
+    quantity: int
+    warehouse: str
+
+
+class Parcel(TypedDict):
+    """A parcel to be sent: all of the reservation that is in its warehouse; "" means everywhere.
+
+    `by_courier`: the usual carrier does not go to the address.
+    """
+
+    warehouse: str
+    lines: list[dict[str, Any]]
+    by_courier: bool
+
+
+def plan(request: Mapping[str, Any]) -> dict[str, Any]:
+    """Return {parcels: [...]} for {reserved?: [...], lines: [...], refused}: one from each warehouse.
+
+    Without `reserved` all `lines` of the order are in one warehouse.
+    """
+    reserved: Sequence[Reserved] = request["reserved"] or [
+        {**line, "warehouse": ""} for line in request["lines"]
+    ]
+    parcels: dict[str, Parcel] = {}
+    for line in reserved:
+        there = line["warehouse"]
+        new = Parcel(warehouse=there, lines=[], by_courier=request["refused"])
+        parcels.setdefault(there, new)["lines"].append(
+            {"sku": line["sku"], "quantity": line["quantity"]}
+        )
+    return {"parcels": list(parcels.values())}
+
+
+def _booked(name: str, agent: str, **more: Any) -> Step:
+    """Return the step in which a carrier takes the parcel."""
+    return Step(
+        name=name,
+        agent=agent,
+        action="book",
+        request={
+            "order": field("order"),
+            "reservation": field("reservation"),
+            "warehouse": field("warehouse"),
+            "lines": field("lines"),
+            "address": loaded("address"),
+        },
+        undo="cancel",
+        undo_request={"key": key(name)},
+        **more,
+    )
+
+
+send_parcel = Workflow(
+    name=PARCEL_WORKFLOW,
+    load=load_for_parcels,
+    owner_application=APPLICATION,
+    not_by_hand="A parcel belongs to an order, which makes it.",
+    background=True,
+    result={"tracking": first(result(USUAL, "tracking"), result(BY_COURIER, "tracking"))},
+    steps=[
+        _booked(USUAL, "shipping", when=not_(field("by_courier")), refused={NOT_SERVED: "pass"}),
+        _booked(BY_COURIER, "courier", after=[USUAL], when=not_(done(USUAL))),
+    ],
+)
