@@ -14,6 +14,7 @@ from .json_schemas import POSITIVE, TEXT, exact_object, non_empty_list, open_obj
 from .partner import BY_KEY, MEND_WITHIN, KeyedAgent
 
 ALLOCATED = exact_object(sku=TEXT, quantity=POSITIVE, warehouse=TEXT)
+IN_WAREHOUSES = {"type": "array", "items": ALLOCATED, "default": []}
 
 
 class Inventory(KeyedAgent):
@@ -56,7 +57,7 @@ class Inventory(KeyedAgent):
         accepts=exact_object(
             order=TEXT, lines=non_empty_list(open_object(sku=TEXT, quantity=POSITIVE))
         ),
-        returns=optional(exact_object(id=TEXT, lines=non_empty_list(ALLOCATED)), "lines"),
+        returns=optional(exact_object(id=TEXT, lines=IN_WAREHOUSES), "lines"),
         guarded=("order", "lines"),
     )
     async def reserve(self, call: Call) -> dict[str, Any]:

@@ -192,7 +192,7 @@ def _recorded(agent: str) -> Check:
 CHECKS = {  # by agent
     "payment": PAYMENT,
     "inventory": INVENTORY,
-    "shipping": (_recorded("shipping"),),
+    "shipping": (*CARRIERS, _recorded("shipping")),
     "courier": (_recorded("courier"),),
     "notification": (_recorded("notification"),),
 }

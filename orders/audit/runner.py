@@ -23,8 +23,6 @@ def audit(part: Part) -> Iterator[Violation]:
     checks = [*orders.CHECKS, *([partners.PHANTOMS] if part.ledgers else [])]
     for agent in sorted(part.ledgers):
         checks += partners.CHECKS.get(agent, ())
-    if {"shipping", "courier"} <= set(part.ledgers):
-        checks += partners.CARRIERS
     for check in checks:
         if check.scope == part.scope:
             yield from check.violations({"since": part.since})

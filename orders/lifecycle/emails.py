@@ -69,7 +69,7 @@ def confirmation(to: Recipient, total: int, currency: str, charges: Charges = NO
                 paragraphs=[
                     _("Your order %(number)s for %(total)s is paid and on its way to you.")
                     % {"number": to.number, "total": api.format_money(total, currency)},
-                    _("You can follow it on its way by %(parcel)s.") % {"parcel": PARCEL},
+                    _("Tracking number: %(parcel)s.") % {"parcel": PARCEL},
                     _("Thank you, and enjoy it."),
                 ],
                 act=pgettext("a link in a letter", "See your order"),

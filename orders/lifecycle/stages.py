@@ -42,12 +42,14 @@ TRANSFER = (
     gettext_lazy("Wait for your transfer"),
 )
 PARCELS = "send_parcels"
+SOMETIMES = {  # most orders do not need these, so that they are shown once they have begun
+    PARCELS: (
+        gettext_lazy("Parcels booked"),
+        gettext_lazy("Booking your parcels"),
+        gettext_lazy("Book your parcels"),
+    ),
+}
 NOT_SHOWN = {"review_order", "plan_parcels"}  # the sentence says what the customer needs of them
-SEVERAL = (
-    gettext_lazy("Parcels booked"),
-    gettext_lazy("Booking your parcels"),
-    gettext_lazy("Book your parcels"),
-)
 UNDO_STEPS = {  # by undo step: done, now
     "reserve_stock": (gettext_lazy("Items put back"), gettext_lazy("Putting your items back")),
     "authorize_payment": (
@@ -113,7 +115,7 @@ def _stages(progress: Progress | None) -> list[Stage]:
         for name, step in do_steps(progress).items()
         if step.state is not StepState.SKIPPED  # this order does not need it
         and name not in NOT_SHOWN
-        and (name != PARCELS or step.attempt)  # most orders do not
+        and (name not in SOMETIMES or step.attempt)
     ]
 
 
@@ -151,9 +153,7 @@ def _words(step: StepProgress) -> list[str]:
     plain = step.name.replace("_", " ").capitalize()
     if _by_transfer(step):
         return [str(text) for text in TRANSFER]
-    if step.name == PARCELS:
-        return [str(text) for text in SEVERAL]
-    return [str(text) for text in STEPS.get(step.name, (plain, plain, plain))]
+    return [str(text) for text in {**STEPS, **SOMETIMES}.get(step.name, [plain] * 3)]
 
 
 def _stage(step: StepProgress) -> Stage:

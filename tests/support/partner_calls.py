@@ -9,13 +9,13 @@ from orchestration.messaging.messages import Request
 from orders.agents.inventory import Inventory
 from orders.agents.notification import Notification
 from orders.agents.payment import Payment
-from orders.agents.shipping import Shipping
+from orders.agents.shipping import Courier, Shipping
 
 LINES = [{"sku": "mug", "name": "Mug", "unit_price": 950, "quantity": 2}]
 ADDRESS = {"name": "A", "street": "Elm 1", "postcode": "1", "city": "B", "country": "DE"}
 CHARGE = {"order": "o-1", "amount": 1900, "currency": "EUR", "payment_method": "pm_card_visa"}
 MAIL = {"order": "o-1", "to": "a@b.example", "subject": "Thanks", "text": "It is on its way."}
-AGENTS = {agent.name: agent for agent in (Inventory, Payment, Shipping, Notification)}
+AGENTS = {agent.name: agent for agent in (Inventory, Payment, Shipping, Courier, Notification)}
 
 
 class Shop:

@@ -17,6 +17,8 @@ from orders.models import Product
 from tests.support.engine import reply_to
 from tests.support.page import elements
 
+# the steps that an order of goods in one warehouse, to a usual address, by a card without risk does not need
+NOT_NEEDED = {"review_order", "plan_parcels", "send_parcels"}
 AGENTS = ["inventory", "payment", "shipping", "notification"]
 
 DETAILS = {

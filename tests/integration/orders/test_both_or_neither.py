@@ -3,8 +3,9 @@
 import pytest
 from django.db import Error, connection
 
-from orchestration import submission
+from orchestration import registry, submission
 from orchestration.workers import jobs
+from orders.lifecycle.message import WORKFLOW
 from orders.models import Order
 from tests.support.database import another, commits_fail, killed_before, writes_fail
 from tests.support.engine import staff
@@ -21,7 +22,8 @@ SELECT (SELECT count(*) FROM orders_order WHERE id = %(order)s::uuid),
         WHERE t.reference = %(order)s),
     (SELECT count(*) FROM orchestration_submission WHERE reference = %(order)s)
 """
-NEITHER, BOTH = (0, 0, 0, 0, 1), (1, 1, 1, 6, 0)
+STEPS = len(registry.workflows[WORKFLOW].steps)
+NEITHER, BOTH = (0, 0, 0, 0, 1), (1, 1, 1, STEPS, 0)
 
 
 @pytest.fixture

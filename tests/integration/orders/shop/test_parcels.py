@@ -148,7 +148,7 @@ def test_each_of_several_parcels_goes_by_the_carrier_that_takes_it(run, split):
 
 
 def test_refusal_in_doubt_is_left_to_a_person(run, client):
-    run.script("shipping.book", in_doubt(), rejected("not_served", "not to PT"))
+    run.script("shipping.book", in_doubt(), rejected("not_served", stored=False))
     order = placed(client)
     run.go()
     assert task_of(run, order).steps["create_shipment"] == "error"

@@ -8,7 +8,7 @@ from orchestration.testing.contract import AgentContract
 from orders.agents.inventory import Inventory
 from orders.agents.notification import Notification
 from orders.agents.payment import Payment
-from orders.agents.shipping import Shipping
+from orders.agents.shipping import Courier, Shipping
 from tests.support.sandbox import process, send
 
 LINES = [{"sku": "mug", "quantity": 2}]
@@ -64,6 +64,13 @@ class TestShipment(ShopContract):
         known = {"order": self.order, "address": ADDRESS}
         self.refused_payload = {**known, "reservation": "none"}
         return {**known, "reservation": made["id"]}
+
+
+class TestShipmentByCourier(TestShipment):
+    declared = Courier
+
+    def new_payload(self):
+        return {**super().new_payload(), "warehouse": "main", "lines": LINES}
 
 
 class TestAuthorization(ShopContract):

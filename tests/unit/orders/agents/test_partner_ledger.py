@@ -43,7 +43,8 @@ async def test_ledger_of_goods_and_stock(client: Client) -> None:
     base = str(client.session._base_url).rstrip("/")
     (level,) = await asyncio.to_thread(lambda: list(partner_ledger.levels(base)))
     assert level.reference == "mug"
-    assert level.detail == {"start": 5, "on_hand": 3, "reserved": 2, "shipped": 0}
+    assert level.detail == {"start": 5, "on_hand": 3, "reserved": 2, "shipped": 0,
+                            "warehouses": {"main": 3}}  # fmt: skip
 
 
 def test_ledger_of_a_real_service_is_none(monkeypatch: pytest.MonkeyPatch) -> None:

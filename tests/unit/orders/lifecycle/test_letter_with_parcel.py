@@ -37,7 +37,7 @@ def test_name_like_the_mark_stays_in_the_confirmation(sent):
     to = emails.Recipient(order=uuid4(), name=NAME, language="en")
     letter = sent(emails.confirmation(to, 1000, "EUR"), order="o", parcel="TRK1")
     assert f"Hello {NAME}," in letter["text"]
-    assert "tracking number is TRK1." in letter["text"]
+    assert "Tracking number: TRK1." in letter["text"]
     assert "Hello {parcel} &amp; Söhne," in letter["html"]
     assert "TRK1" in letter["html"]
 
