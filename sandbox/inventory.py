@@ -8,7 +8,9 @@ from sandbox.fields import text, whole
 from sandbox.partner import NO_EFFECT, Call, Effect, Entry, Json, NewId, Partner
 from sandbox.refusals import Refusal, bad_field
 
-Lines = list[list[Any]]  # [[sku, quantity, warehouse], ...]; of older ledgers [[sku, quantity], ...]
+Lines = list[
+    list[Any]
+]  # [[sku, quantity, warehouse], ...]; of older ledgers [[sku, quantity], ...]
 MAIN = "main"  # the warehouse of stock that is set without one
 COUNTS = ("start", "on_hand", "reserved", "shipped")
 

@@ -51,7 +51,10 @@ class Inventory(KeyedAgent):
         lines = answer.get("lines", [])
         if len({line.get("warehouse") for line in lines}) < 2:
             return done
-        return {**done, "lines": [{name: line[name] for name in ALLOCATED["required"]} for line in lines]}
+        return {
+            **done,
+            "lines": [{name: line[name] for name in ALLOCATED["required"]} for line in lines],
+        }
 
     @action(
         accepts=exact_object(

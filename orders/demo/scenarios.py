@@ -23,8 +23,8 @@ from orders.lifecycle.paying import CARD
 from orders.lifecycle.tracking import STOCK
 from orders.models import Product
 
-from .catalogue import GONE
-from .shoppers import Shoppers
+from .catalogue import AWAY, GONE
+from .shoppers import FAR, Shoppers
 
 TIMEOUT = 60.0  # seconds for an order to reach its customer's action, and then to settle
 PAUSE = 0.3  # seconds between polls
@@ -38,12 +38,13 @@ Action = Callable[[UUID, api.Progress], object]
 
 @dataclass(frozen=True, kw_only=True)
 class Scenario:
-    """A scenario: the card, the faults, and the customer's `act` once `ready`."""
+    """A scenario: card, faults, what is bought `also`, where it goes, and the `act` once `ready`."""
 
     name: str
     card: Card = Card.VISA
     faults: Sequence[Fault] = ()
-    sold_out: bool = False
+    also: str = ""  # a SKU
+    to: tuple[str, str, str, str] | None = None
     ready: Ready | None = None
     act: Action | None = None
     times: int = 1
@@ -94,9 +95,16 @@ def wait(order: UUID, progress: api.Progress) -> object:
 # The mail service is busy for this order, so it is paid but not confirmed yet. Faults are few, so that
 # no circuit breaker opens and delays a visitor's first order.
 UNCONFIRMED = {"partner": "mail", "fault": "status", "status": 429, "times": 6}
+ADDRESS_UNKNOWN = {
+    "partner": "shipping", "action": "book", "fault": "reject", "times": 1,
+    "code": "address_unknown", "message": "Unknown house number.",
+}  # fmt: skip
 SCENARIOS = (
     Scenario(name="confirmed", times=14),
     Scenario(name="completed, and part of it paid back", ready=completed, act=pay_part_back),
+    Scenario(name="in two parcels", also=AWAY),
+    Scenario(name="one of two parcels is held up", also=AWAY, faults=[ADDRESS_UNKNOWN]),
+    Scenario(name="by the courier", to=FAR),
     Scenario(name="paid at the third attempt", card=Card.SLOW),
     Scenario(name="paid, though the answer was lost", card=Card.LOST),
     Scenario(name="the customer is to confirm at the bank", card=Card.ASKS),
@@ -113,9 +121,9 @@ SCENARIOS = (
         act=use_other_card,
     ),
     Scenario(name="declined, given up", card=Card.DECLINED, ready=failed(CARD), act=cancel),
-    Scenario(name="sold out, the customer is asked", sold_out=True),
-    Scenario(name="sold out, left out", sold_out=True, ready=failed(STOCK), act=leave_out),
-    Scenario(name="sold out, waited for", sold_out=True, ready=failed(STOCK), act=wait),
+    Scenario(name="sold out, the customer is asked", also=GONE),
+    Scenario(name="sold out, left out", also=GONE, ready=failed(STOCK), act=leave_out),
+    Scenario(name="sold out, waited for", also=GONE, ready=failed(STOCK), act=wait),
     Scenario(
         name="paid and cancelled",
         faults=[UNCONFIRMED],
@@ -145,16 +153,7 @@ SCENARIOS = (
     ),
     Scenario(
         name="refused by the shipper",
-        faults=[
-            {
-                "partner": "shipping",
-                "action": "book",
-                "fault": "reject",
-                "times": 1,
-                "code": "address_unknown",
-                "message": "Unknown house number.",
-            }
-        ],
+        faults=[ADDRESS_UNKNOWN],
         times=2,
     ),
     Scenario(
@@ -170,7 +169,7 @@ def play(say: Callable[[str], None] = lambda _: None, *, timeout: float = TIMEOU
     Its own faults, and only those, are removed when it returns or raises.
     """
     shoppers = Shoppers()
-    board = Product.objects.filter(sku=GONE).first()
+    special = {product.sku: product for product in Product.objects.filter(sku__in=(GONE, AWAY))}
     waiting: dict[UUID, Scenario] = {}
     faulty: set[UUID] = set()
     count = 0
@@ -182,7 +181,10 @@ def play(say: Callable[[str], None] = lambda _: None, *, timeout: float = TIMEOU
                     cleanup.callback(_remove_fault, _add_fault({**fault, "order": str(order)}))
                     faulty.add(order)
                 shoppers.buy(
-                    card=scenario.card, order=order, also=board if scenario.sold_out else None
+                    card=scenario.card,
+                    order=order,
+                    also=special.get(scenario.also),
+                    to=scenario.to,
                 )
                 say(f"{order}  {scenario.name}")
                 count += 1

@@ -10,7 +10,7 @@ from orders.lifecycle.placement import confirmation, place
 from orders.models import Product
 from orders.shop.tariff import Tariff, tariff
 
-from .catalogue import GONE
+from .catalogue import AWAY, GONE
 
 NAMES = (
     "Ada Lovelace", "Alan Turing", "Annie Easley", "Barbara Liskov", "Edsger Dijkstra",
@@ -24,6 +24,7 @@ PLACES = (
     ("Prinsengracht", "1015 DZ", "Amsterdam", "NL"), ("Via Garibaldi", "16124", "Genova", "IT"),
     ("Lange Straße", "20099", "Hamburg", "DE"), ("Rue du Bac", "75007", "Paris", "FR"),
 )  # fmt: skip
+FAR = ("Rua Augusta", "1100-053", "Lisboa", "PT")  # where the usual carrier does not go
 GERMAN = {"DE", "AT", "CH"}
 CARDS = {  # weights in percent
     Card.VISA: 87,
@@ -54,17 +55,22 @@ class Shoppers:
 
     def __post_init__(self) -> None:
         if not self.products:
-            self.products = list(Product.objects.available().exclude(sku=GONE))
+            self.products = list(Product.objects.available().exclude(sku__in=(GONE, AWAY)))
         if not self.products:
             raise NothingToSell("there are no products: run `manage.py seed` first")
 
     def buy(
-        self, *, card: str = "", order: UUID | None = None, also: Product | None = None
+        self,
+        *,
+        card: str = "",
+        order: UUID | None = None,
+        also: Product | None = None,
+        to: tuple[str, str, str, str] | None = None,
     ) -> UUID:
         """Place an order that includes `also`, paid with `card` or a random one; return its id."""
         order = order or uuid4()
         lines = self._lines(also)
-        street, postcode, city, country = self.chance.choice(PLACES)
+        street, postcode, city, country = to or self.chance.choice(PLACES)
         name = self.chance.choice(NAMES)
         address = Address(
             name=name,

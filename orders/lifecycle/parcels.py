@@ -57,7 +57,9 @@ def receive(messages: Sequence[Status]) -> None:
     rows = [_row(*of) for of in latest.values()]
     columns = {f"{name}s": [row[name] for row in rows] for name in rows[0]}
     with connection.cursor() as cursor:
-        cursor.execute(APPLY, {**columns, "lines": [json.dumps(lines) for lines in columns["liness"]]})
+        cursor.execute(
+            APPLY, {**columns, "lines": [json.dumps(lines) for lines in columns["liness"]]}
+        )
 
 
 def _row(message: Status, progress: Progress) -> dict[str, Any]:

@@ -23,7 +23,9 @@ SERVERS, APPLICATION, ONCE = "servers", "application", "once"
 LONGEST_LOG = "10MB"  # of one process; one older file of that length is kept
 # served by at least two processes, to show that several may run
 TWICE = ("scheduler", "payment")
-WITH = {"courier": "shipping"}  # queues with little to do, each with the one whose process serves it
+WITH = {
+    "courier": "shipping"
+}  # queues with little to do, each with the one whose process serves it
 COPIES = "COPIES"  # how many of each worker and leader run, at least: an environment variable
 LEADERS = {"supervisor": 2, "housekeeper": 1}  # how many of each run, at least; one of each leads
 SETUP, DEMO = "setup", "demo"  # they come to an end, and are not started again
@@ -115,7 +117,12 @@ def programs(options: Options) -> list[Program]:
         *(
             Program(
                 name=name,
-                command=[*manage, "work", queue, *(other for other in WITH if WITH[other] == queue)],
+                command=[
+                    *manage,
+                    "work",
+                    queue,
+                    *(other for other in WITH if WITH[other] == queue),
+                ],
                 background=True,
                 patience=patience(queue),
             )

@@ -14,7 +14,7 @@ from orchestration.api import ensure_application, give, keep_tasks
 from orders.agents.partner_http import request_json
 from orders.agents.risk import ROLE
 from orders.api.scopes import READ_ORDERS, READ_STATUS, WRITE_ORDERS
-from orders.demo.catalogue import CATALOGUE, FOOD, GONE, SHIPPING, WELCOME
+from orders.demo.catalogue import AWAY, CATALOGUE, FOOD, GONE, SHIPPING, WAREHOUSE, WELCOME
 from orders.lifecycle.message import EMAIL_WORKFLOW, WORKFLOW
 from orders.lifecycle.refunds import REFUND_WORKFLOW
 from orders.models import DiscountCode, Product, ShippingPrice, TaxClass
@@ -167,8 +167,9 @@ def add_stock() -> int:
     """
     stock = f"{settings.INVENTORY_URL}/inventory/stock"
     known = request_json(stock, timeout=TIMEOUT)
+    special = {GONE: 0, AWAY: {WAREHOUSE: STOCK}}
     missing = {
-        item.sku: 0 if item.sku == GONE else STOCK for item in CATALOGUE if item.sku not in known
+        item.sku: special.get(item.sku, STOCK) for item in CATALOGUE if item.sku not in known
     }
     if missing:
         request_json(stock, missing, method="PUT", timeout=TIMEOUT)

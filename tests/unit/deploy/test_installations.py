@@ -57,7 +57,16 @@ def test_commands_exist(started):
 
 @pytest.mark.parametrize("name", ["compose", "kubernetes, large"])
 def test_only_what_has_to_reaches_other_networks(name):
-    reach = {"inventory", "payment", "shipping", "courier", "notification", "audit", "alerts", "push"}
+    reach = {
+        "inventory",
+        "payment",
+        "shipping",
+        "courier",
+        "notification",
+        "audit",
+        "alerts",
+        "push",
+    }
     for process in INSTALLATIONS[name]():
         queues = set(process.queues(QUEUES))
         if process.for_people:  # `reconcile` reads the partners' ledgers

@@ -63,7 +63,15 @@ def who_has(started, variable):
         ("SECRET_KEY", {"gunicorn", "status.shop"}),
         (
             "MESSAGE_KEY",
-            {"scheduler", "housekeeper", "inventory", "payment", "shipping", "courier", "notification"},
+            {
+                "scheduler",
+                "housekeeper",
+                "inventory",
+                "payment",
+                "shipping",
+                "courier",
+                "notification",
+            },
         ),
     ],
 )

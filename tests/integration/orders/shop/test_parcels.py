@@ -100,9 +100,7 @@ def test_parcel_that_is_held_up_does_not_stop_the_other(run, client, split):
     seen = parcels_on(order_page(client, split))
     assert str(ParcelState.SENT.label) in seen[0]
     assert str(ParcelState.FAILED.label) in seen[1]
-    request_undo(
-        PARCEL_WORKFLOW, f"{split}/send_parcels/1", actor="ops", reason="lost", id=uuid4()
-    )
+    request_undo(PARCEL_WORKFLOW, f"{split}/send_parcels/1", actor="ops", reason="lost", id=uuid4())
     run.go()
     assert task_of(run, split).state == "processed"
     assert [parcel.state for parcel in sent(split)] == [ParcelState.SENT, ParcelState.CANCELLED]
@@ -158,9 +156,7 @@ def test_refusal_in_doubt_is_left_to_a_person(run, client):
 def test_older_message_about_a_parcel_changes_nothing(run, split):
     run.go()
     Parcel.objects.update(number=9, state=ParcelState.CANCELLED)
-    request_undo(
-        PARCEL_WORKFLOW, f"{split}/send_parcels/0", actor="ops", reason="no", id=uuid4()
-    )
+    request_undo(PARCEL_WORKFLOW, f"{split}/send_parcels/0", actor="ops", reason="no", id=uuid4())
     run.go()
     assert {parcel.number for parcel in sent(split)} == {9}
 

@@ -525,7 +525,15 @@ def changed(entry, **fields):
     return LedgerEntry(**{**known, **fields})
 
 
-@pytest.mark.parametrize("level", [{"on_hand": 31}, {"start": 17, "on_hand": -1}])
+@pytest.mark.parametrize(
+    "level",
+    [
+        {"on_hand": 31},
+        {"start": 17, "on_hand": -1},
+        {"warehouses": {"main": 1}},
+        {"warehouses": {"main": -1, "south": LEVEL["on_hand"] + 1}},
+    ],
+)
 def test_stock_that_does_not_add_up_is_found(rows, level):
     rows.ledger["inventory"].pop()
     rows.did("inventory", "mug", None, "level", None, {**LEVEL, **level})
@@ -660,3 +668,10 @@ def test_effect_under_the_reference_of_another_task_counts_once(rows):
     (entry,) = [row for row in sent if row.reference == order and row.kind == "send"]
     sent[sent.index(entry)] = changed(entry, reference=other)
     assert blamed(rows) == set()
+
+
+def test_parcel_too_many_is_found(rows):
+    """The other carrier has a parcel, too, under a key of its own."""
+    order = rows.orders["processed"]
+    rows.ledger["courier"] = [changed(entry_of(rows, "shipping", order, "book"), key="other")]
+    assert (4, order) in blamed(rows)
