@@ -9,7 +9,6 @@ from sandbox.inventory import Inventory, Reservation
 from sandbox.partner import NO_EFFECT, Call, Effect, Entry, Json, NewId, Partner
 from sandbox.refusals import Refusal
 
-
 TRACKING = {"shp": "TRK", "cou": "EXP"}  # how tracking numbers begin, by the prefix of ids
 
 

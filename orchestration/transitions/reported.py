@@ -148,13 +148,17 @@ def apply(reported: Collection[tuple[Change, StepView, Report | None]]) -> None:
 
 
 def _kept(steps: Collection[int]) -> dict[int, Report]:
-    """Return what was reported of steps before they awaited it, by step; not what is of an earlier request."""
+    """Return what was reported of steps before they awaited it; not what is of an earlier request."""
     if not steps:
         return {}
     rows = Wait.objects.filter(step__in=steps, report__isnull=False).values_list(
         "step", "external_id", "report"
     )
-    return {step: Report(**report) for step, known, report in rows if report["of"] in {"", known}}
+    return {
+        step: Report(**report)
+        for step, known, report in rows
+        if report and report["of"] in {"", known}
+    }
 
 
 def reported_early(limit: int, excluded: Collection[UUID] = ()) -> list[UUID]:

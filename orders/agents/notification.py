@@ -46,8 +46,8 @@ class Notification(KeyedAgent):
     async def send(self, call: Call) -> dict[str, Any]:
         """Send {order?, to, mail: {subject, text, html?}, parcel?}; returns {id}.
 
-        The last `{parcel}` in the text stands for `parcel`, or for several of them. Orders that were placed before there was HTML
-        ask for {order, to, subject, text}.
+        The last `{parcel}` in the text stands for `parcel`, one or several. Orders that were placed before
+        there was HTML ask for {order, to, subject, text}.
         """
         asked = dict(call.payload)
         mail, parcel = asked.pop("mail", {}), asked.pop("parcel", "")
