@@ -23,21 +23,25 @@ MOST = 5  # times `count`: the limit while too few orders are open
 RETRY = 0.2  # seconds until an order is sent again
 
 
-def _place(product: Any, card: str, *, again: bool) -> str:
-    """Place an order; print its id, and return it."""
+def _place(products: Sequence[Any], card: str, country: str, *, again: bool) -> str:
+    """Place an order of two units each; print its id, and return it."""
     from orders.lifecycle.message import Address, Line, Message, fingerprint
     from orders.lifecycle.placement import confirmation, place
 
-    order = uuid4()
+    order, currency = uuid4(), products[0].currency
+    total = sum(2 * product.due for product in products)
     message = Message(
         order=order,
         email="ada@example.org",
-        address=Address(name="Ada", street="1 Lane", postcode="1", city="Bath", country="GB"),
+        address=Address(name="Ada", street="1 Lane", postcode="1", city="Bath", country=country),
         payment_method=card,
-        currency=product.currency,
-        total=2 * product.due,
-        lines=[Line(sku=product.sku, name=product.name, unit_price=product.due, quantity=2)],
-        confirmation=confirmation(order, "Ada", 2 * product.due, product.currency),
+        currency=currency,
+        total=total,
+        lines=[
+            Line(sku=product.sku, name=product.name, unit_price=product.due, quantity=2)
+            for product in products
+        ],
+        confirmation=confirmation(order, "Ada", total, currency),
     )
     _send(partial(place, message, fingerprint(message.as_json())), again=again)
     sys.stdout.write(f"{order}\n")  # one write, since threads share the output
@@ -45,8 +49,9 @@ def _place(product: Any, card: str, *, again: bool) -> str:
     return str(order)
 
 
-def main(count: int, card: str, sku: str, flying: int, every: float) -> None:
+def main(options: argparse.Namespace) -> None:
     """Place `count` orders of two units each, paid by `card`, and more until `flying` are open."""
+    count, flying, every = options.count, options.flying, options.every
     django.setup()
     from django.db import connection
 
@@ -55,11 +60,13 @@ def main(count: int, card: str, sku: str, flying: int, every: float) -> None:
     from orders.lifecycle.message import WORKFLOW
     from orders.models import Product
 
-    product = Product.objects.filter(**({"sku": sku} if sku else {})).order_by("sku").first()
-    assert product, "the shop has no products"
+    known = {product.sku: product for product in Product.objects.order_by("sku")}
+    assert known, "the shop has no products"
+    first = known[options.sku] if options.sku else next(iter(known.values()))
+    products = [first, *([known[options.also]] if options.also else [])]
 
     def place_one() -> str:
-        return _place(product, card, again=bool(every))
+        return _place(products, options.card, options.country, again=bool(every))
 
     def place_some(number: int) -> list[str]:
         try:
@@ -106,7 +113,9 @@ if __name__ == "__main__":
     parser.add_argument("count", type=int)
     parser.add_argument("--card", default="pm_card_visa")
     parser.add_argument("--sku", default="")
+    parser.add_argument("--also", default="", help="another SKU in each order")
+    parser.add_argument("--country", default="GB")
     parser.add_argument("--flying", type=int, default=0)
     parser.add_argument("--every", type=float, default=0.0, help="seconds between two orders")
-    main(**vars(parser.parse_args()))
+    main(parser.parse_args())
     os._exit(0)  # an orderly end takes so long on a busy machine that the open orders end meanwhile

@@ -100,12 +100,16 @@ class Run:
         count: int,
         *,
         card: str = "pm_card_visa",
+        also: str = "",
+        country: str = "",
         flying: int = 0,
         tree: Path | None = None,
         **environment: str,
     ) -> list[str]:
         """Place orders that belong to this run; return their ids."""
-        placed = self.stack.place(count, card=card, flying=flying, tree=tree, **environment)
+        placed = self.stack.place(
+            count, card=card, also=also, country=country, flying=flying, tree=tree, **environment
+        )
         self.orders += placed
         return placed
 

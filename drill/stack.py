@@ -276,15 +276,22 @@ class Stack(Clients):
         count: int,
         *,
         card: str = "pm_card_visa",
+        also: str = "",
+        country: str = "",
         flying: int = 0,
         tree: Path | None = None,
         **environment: str,
     ) -> list[str]:
         """Place orders through the shop's own code, as the checkout does; return their ids.
 
+        `also` is another SKU in each of them.
+
         Where `flying` is set, place more than `count` until that many are open, if possible.
         """
         options = [str(count), "--card", card, "--flying", str(flying)]
+        # the former release knows neither
+        options += ["--also", also] if also else []
+        options += ["--country", country] if country else []
         seconds = COMMAND_TIMEOUT + count / SLOWEST
         tree = tree or folders.PROJECT
         return self.python(

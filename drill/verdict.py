@@ -23,14 +23,15 @@ COUNTED = {
 MONEY = {"authorize": "authorized", "capture": "captured"}
 
 STATES = """
-SELECT t.reference, t.state, coalesce(o.status, ''), coalesce(o.total, 0)
+SELECT t.reference, t.state, coalesce(o.status, ''), coalesce(o.total, 0), coalesce(o.refunded, 0)
 FROM orchestration_task t LEFT JOIN orders_order o ON o.id::text = t.reference
 WHERE t.reference = ANY(%s)
 """
+# of orders and of their parcels, whose references begin with those of their orders
 DONE_STEPS = """
-SELECT t.reference, s.action, count(*) FROM orchestration_step s
+SELECT split_part(t.reference, '/', 1), s.action, count(*) FROM orchestration_step s
 JOIN orchestration_task t ON t.id = s.task_id
-WHERE t.reference = ANY(%s) AND s.direction = 'do' AND s.process_state = 'processed' AND s.done_by = ''
+WHERE split_part(t.reference, '/', 1) = ANY(%s) AND s.direction = 'do' AND s.process_state = 'processed' AND s.done_by = ''
 GROUP BY 1, 2
 """
 ALERTED = """
@@ -50,6 +51,7 @@ class Order:
     state: str = "gone"
     status: str = ""
     total: int = 0
+    refunded: int = 0
     alerted: bool = False
 
 
@@ -76,8 +78,14 @@ def verdict(stack: Stack, orders: Collection[str], ends: str = "processed") -> V
     references = list(orders)
     alerted = {reference for (reference,) in stack.sql(ALERTED, references)}
     rows = {
-        reference: Order(state=state, status=status, total=total, alerted=reference in alerted)
-        for reference, state, status, total in stack.sql(STATES, references)
+        reference: Order(
+            state=state,
+            status=status,
+            total=total,
+            refunded=refunded,
+            alerted=reference in alerted,
+        )
+        for reference, state, status, total, refunded in stack.sql(STATES, references)
     }
     done: dict[str, dict[str, int]] = {}
     for reference, action, count in stack.sql(DONE_STEPS, references):
@@ -133,8 +141,9 @@ def _badly_processed(order: Order, effects: Effects, done: dict[str, int]) -> st
         if effects.get(effect, 0) - effects.get(opposite, 0) < done.get(action, 0)
     ]
     net = effects.get("captured", 0) - effects.get("refunded", 0)
-    if missing or net != order.total:
-        return f"processed, but captured {net} of {order.total}: {effects}"
+    kept = order.total - order.refunded
+    if missing or net != kept:
+        return f"processed, but captured {net} of {kept}: {effects}"
     return ""
 
 

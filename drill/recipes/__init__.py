@@ -18,7 +18,14 @@ class Running(Protocol):
     orders: list[str]
 
     def place(
-        self, count: int, *, card: str = ..., tree: Path | None = ..., **environment: str
+        self,
+        count: int,
+        *,
+        card: str = ...,
+        also: str = ...,
+        country: str = ...,
+        tree: Path | None = ...,
+        **environment: str,
     ) -> list[str]:
         """Place orders that belong to the mode; `environment` adds variables.
 
@@ -57,6 +64,7 @@ from . import (  # noqa: E402, F401 - importing them registers their recipes
     ha,
     messages,
     outages,
+    parcels,
     partners,
     people,
     postgres,
