@@ -3,9 +3,11 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, TypedDict
 
+from django.conf import settings
+
 from orchestration.api import Step, Workflow, done, field, first, key, loaded, not_, result
 
-from .agents.shipping import NOT_SERVED
+from .agents.shipping import REFUSED
 from .lifecycle.loading import load_for_parcels
 from .lifecycle.message import APPLICATION, PARCEL_WORKFLOW
 from .lifecycle.parcels import BY_COURIER
@@ -24,7 +26,7 @@ class Reserved(TypedDict):
 class Parcel(TypedDict):
     """A parcel to be sent: all of the reservation that is in its warehouse; "" means everywhere.
 
-    `by_courier`: the usual carrier does not go to the address.
+    `by_courier`: the usual carrier does not go to the address, or is away.
     """
 
     warehouse: str
@@ -77,7 +79,13 @@ send_parcel = Workflow(
     background=True,
     result={"tracking": first(result(USUAL, "tracking"), result(BY_COURIER, "tracking"))},
     steps=[
-        _booked(USUAL, "shipping", when=not_(field("by_courier")), refused={NOT_SERVED: "pass"}),
+        _booked(
+            USUAL,
+            "shipping",
+            when=not_(field("by_courier")),
+            refused=REFUSED,
+            away_after=settings.CARRIER_AWAY_AFTER,
+        ),
         _booked(BY_COURIER, "courier", after=[USUAL], when=not_(done(USUAL))),
     ],
 )

@@ -25,7 +25,7 @@ from .agents.inventory import Inventory
 from .agents.notification import Notification
 from .agents.payment import Payment
 from .agents.risk import ROLE, Decision
-from .agents.shipping import NOT_SERVED, Courier, Shipping
+from .agents.shipping import REFUSED, Courier, Shipping
 from .api import scopes  # noqa: F401 - registers the scopes
 from .audit.runner import audit
 from .cards import CONFIRMED_WITHIN
@@ -115,7 +115,8 @@ register(
                 action="book",
                 after=["reserve_stock", "review_order"],
                 when=not_(result("reserve_stock", "lines", default=[])),  # in several warehouses
-                refused={NOT_SERVED: "pass"},
+                refused=REFUSED,
+                away_after=settings.CARRIER_AWAY_AFTER,
                 request={
                     "order": field("order"),
                     "reservation": result("reserve_stock", "id"),
@@ -133,7 +134,7 @@ register(
                 request={
                     "reserved": result("reserve_stock", "lines", default=[]),
                     "lines": field("lines"),
-                    "refused": passed("create_shipment", NOT_SERVED),
+                    "refused": passed("create_shipment"),
                 },
             ),
             Step(

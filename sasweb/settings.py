@@ -161,6 +161,9 @@ MAIL_URL = env.text("MAIL_URL", SANDBOX_URL)
 
 # --- Risk: docs/run/configure.md#risk ------------------------------------------------------------
 RISK_ASKED_FROM = env.number("RISK_ASKED_FROM", 65)  # the provider's score, from 0 to 100
+CARRIER_AWAY_AFTER = env.number("CARRIER_AWAY_AFTER", 7200)  # seconds
+if CARRIER_AWAY_AFTER < 1:
+    raise ImproperlyConfigured("CARRIER_AWAY_AFTER is at least 1 second.")
 RISK_DECISION_HOURS = env.number("RISK_DECISION_HOURS", 4)
 RISK_UNDECIDED = env.text("RISK_UNDECIDED", "undo")  # what follows if no person has decided by then
 if RISK_UNDECIDED not in {"undo", "pass", "error"}:

@@ -8,6 +8,7 @@ from msgspec import Struct
 from ..states import OnRejection
 
 PASS = "pass"  # noqa: S105 - follows a refusal: the step is skipped, and the task goes on
+AWAY = "away"  # the code of a step whose service has been away for too long
 LATE = "late"  # the code of a result that did not come in time
 CHILD_UNDONE = "child_undone"  # the code of a step one of whose child tasks was undone by itself
 ANY = "*"  # among the codes of refusals: each that is not named
@@ -25,6 +26,7 @@ class Flow(Struct, frozen=True, omit_defaults=True, gc=False):
     `late` says what follows otherwise. `remind` are seconds after which its application is reminded before.
     `not_before` is a template of the seconds for which the step waits once all in `after` have ended, or of
     the time until which it does; null: it does not wait.
+    It is refused once it has waited for `away_after` seconds in which its service answered nothing.
     `workflow` is that of its child tasks; it ends as `enough` of them are processed, or all have ended.
     """
 
@@ -38,6 +40,7 @@ class Flow(Struct, frozen=True, omit_defaults=True, gc=False):
     not_before: Any = None
     workflow: str = ""
     enough: int | None = None
+    away_after: float | None = None
 
     @property
     def is_awaited(self) -> bool:

@@ -23,6 +23,7 @@ def malformed(step: Any) -> Iterable[Problem]:
             text = f"its {name} is {shown(value)}, not a name of at most {LONGEST_NAME} characters"
             yield Problem("E016", text)
     yield from _timeless(step)
+    yield from _never_away(step)
     if step.late not in LATE:
         yield Problem("E016", f"its late is {shown(step.late)}{suggest(str(step.late), LATE)}")
     if isinstance(step.remind, str) or not isinstance(step.remind, Sequence):
@@ -51,6 +52,17 @@ def _timeless(step: Any) -> Iterable[Problem]:
     for name in ("ends_within", "not_before"):
         for problem in templates.not_json(getattr(step, name)):
             yield problem._replace(text=f"its {name} {problem.text}")
+
+
+def _never_away(step: Any) -> Iterable[Problem]:
+    """Yield why a step cannot be refused as its service is away."""
+    after = step.away_after
+    if after is None:
+        return
+    if isinstance(after, bool) or not isinstance(after, int | float) or after <= 0:
+        yield Problem("E016", f"its away_after is {shown(after)}, not seconds")
+    if not step.action:
+        yield Problem("E016", "calls no agent whose service may be away: it takes no away_after")
 
 
 def kind(step: Step) -> Iterable[Problem]:

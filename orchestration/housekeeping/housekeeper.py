@@ -19,6 +19,7 @@ from ..operations.runner import ADVANCE, PRUNE_DRAFTS
 from ..schedules.submitting import SUBMIT_SCHEDULED
 from ..supervision import duties
 from ..supervision.duties import Progress
+from ..transitions import away
 from ..transitions.gates import UNASKED, close_unasked
 from ..transitions.holds import SERVICE_CHANGED, hold_unserved, unpark
 from ..transitions.overdue import mark_overdue
@@ -54,6 +55,15 @@ CLOSE_IDLE_BREAKERS = Duty(
 HOLD_UNSERVED_AGENTS = Duty(
     name="hold unserved agents", run=lambda _: hold_unserved(), due=f"EXISTS ({SERVICE_CHANGED})"
 )
+GIVE_UP_AWAY = Duty(
+    name="give up steps whose service is away",
+    run=lambda sweep: sweep.in_batches_of_tasks(
+        away.waiting_in_vain, partial(away.give_up, by=sweep.leadership.actor)
+    ),
+    counted="given up",
+    due=away.ANY,
+    every=conf.DUTY_INTERVAL_S,
+)
 RETURN_DEAD_LETTERS = Duty(
     name="return dead letters",
     run=lambda sweep: sweep.in_batches(partial(capture.return_due, conf.BATCH_SIZE)),
@@ -80,6 +90,7 @@ DUTIES = (
     RELEASE_HELD_STEPS,
     CLOSE_IDLE_BREAKERS,
     HOLD_UNSERVED_AGENTS,
+    GIVE_UP_AWAY,
     SUBMIT_SCHEDULED,
     ADVANCE,
     AGGREGATE_INCIDENTS,

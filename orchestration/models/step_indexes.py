@@ -89,6 +89,12 @@ INDEXES = [
         name="step_retrying_by_incident",
         condition=Q(process_state__in=["pending", "processing"], incident__isnull=False),
     ),
+    # what may be given up as its service is away, by its agent
+    models.Index(
+        fields=["agent", "pending_since"],
+        name="step_away",
+        condition=Q(process_state="pending", flow__has_key="away_after"),
+    ),
     # what ends later, by the pattern's word Processing
     models.Index(fields=["id"], name="step_awaiting", condition=Q(process_state="awaiting")),
 ]

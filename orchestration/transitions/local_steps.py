@@ -163,7 +163,7 @@ def _compute(due: Sequence[Due], run: _Run) -> None:
     run.computed.blocked |= bool(locked)
     free = [(change, step) for change, step, _ in computed if change.id not in locked]
     for change, step in free:
-        _begin(change, step, run.by)
+        begin(change, step, run.by)
     apply([reply for reply in replies if reply.task not in locked], run.recorded)
     if begun.new:
         _write_children(begun, [step for _, step in free], run)
@@ -191,7 +191,8 @@ def _write_children(begun: children.Begun, steps: Sequence[StepView], run: _Run)
     run.recorded.reported = True  # some may have ended, or are to be undone
 
 
-def _begin(change: Change, step: StepView, by: str) -> None:
+def begin(change: Change, step: StepView, by: str) -> None:
+    """Have an attempt of a step begin whose reply is known in the same transaction."""
     now = clock.utc_now()
     begun = step.altered(
         state=StepState.PROCESSING,

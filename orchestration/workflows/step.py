@@ -54,6 +54,10 @@ class Step:
     "error", "wait" and "undo" are those of `on_rejection`. After `passed(step, code)` another step may do
     it instead.
 
+    `away_after` is for how many seconds it waits while the circuit breaker of its agent is not closed and the
+    service answers nothing. If it cannot have been done, it is refused then with the code `away`: by
+    `refused={"away": "pass"}` it is skipped, and another step may do it. Without it, a step waits.
+
     `policy` gives first values to the thresholds that the step has for itself; the others are its agent's.
     Admins change them later.
 
@@ -102,6 +106,7 @@ class Step:
     workflow: str = ""
     each: Any = None
     enough: int | None = None
+    away_after: float | None = None
 
     def __post_init__(self) -> None:
         local = self.compute is not None or self.is_awaited or self.workflow
@@ -133,7 +138,7 @@ class Step:
         flow = Flow(
             when=self.when, refused=self.refused, person=self.person, signal=self.signal,
             ends_within=self.ends_within, late=self.late, remind=self.remind, not_before=self.not_before,
-            workflow=self.workflow, enough=self.enough,
+            workflow=self.workflow, enough=self.enough, away_after=self.away_after,
         )  # fmt: skip
         return None if flow == Flow() else flow
 

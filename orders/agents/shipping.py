@@ -9,7 +9,8 @@ from orchestration.api import Call, action
 from .json_schemas import ADDRESS, POSITIVE, TEXT, exact_object, non_empty_list, optional
 from .partner import BY_KEY, KeyedAgent
 
-NOT_SERVED = "not_served"  # the refusal of a carrier that does not go to an address
+# where the other carrier takes a parcel: the usual one does not go there, or has been away for long
+REFUSED = {"not_served": "pass", "away": "pass"}
 LINES = non_empty_list(exact_object(sku=TEXT, quantity=POSITIVE))
 # `lines` are for people who read the request: the warehouse knows what it has reserved
 BOOKING = optional(

@@ -1,12 +1,14 @@
 """Orders in several parcels, or by the other carrier: the plan, a task for each, and what people see."""
 
+from datetime import timedelta
 from uuid import uuid4
 
 import pytest
+from django.conf import settings
 from django.test import Client
 
 from orchestration.api import request_undo
-from orchestration.models import Task
+from orchestration.models import Gate, Task
 from orchestration.testing.outcomes import done, in_doubt, rejected
 from orders.lifecycle.message import PARCEL_WORKFLOW, WORKFLOW
 from orders.lifecycle.operator_search import find
@@ -132,6 +134,20 @@ def test_courier_goes_where_the_usual_carrier_does_not(run, client):
     assert parcel.lines == [{"sku": "sku-0", "quantity": 2}, {"sku": "sku-1", "quantity": 1}]
     (seen,) = parcels_on(order_page(client, order))
     assert "Courier, EXP1" in seen
+
+
+def test_courier_takes_what_waits_for_a_carrier_that_is_away(run, client):
+    order = placed(client)
+    away = run.clock.now + timedelta(days=1)
+    Gate.objects.filter(agent="shipping").update(
+        state="open", opened_at=run.clock.now, probe_at=away
+    )
+    run.wait(settings.CARRIER_AWAY_AFTER - 60)
+    assert task_of(run, order).steps["create_shipment"] == "pending"
+    run.wait(120)
+    assert task_of(run, order).state == "processed"
+    assert [parcel.carrier for parcel in sent(order)] == ["courier"]
+    assert not run.calls("shipping.book")
 
 
 def test_each_of_several_parcels_goes_by_the_carrier_that_takes_it(run, split):

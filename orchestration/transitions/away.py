@@ -1,0 +1,72 @@
+"""Refuse steps whose service has been away for as long as they say, so that others may do their work (P25)."""
+
+from collections.abc import Collection
+from uuid import UUID
+
+from django.db import transaction
+
+from ..applications.status_messages import queue_of
+from ..database import clock, sql
+from ..decisions.flow import AWAY
+from ..decisions.progress import StepView
+from ..messaging import queues
+from ..messaging.messages import Reply
+from ..states import Health, Outcome, StepState
+from .local_steps import begin
+from .locked_task import lock
+from .replies import Recorded, apply, locked_causes
+from .settle import release_ready
+
+# Steps that have waited for their time since their service answered last, and that were not done: what is in
+# doubt stays, as it may have been. Along step_away, for each agent whose breaker is not closed.
+GIVEN_UP = """FROM orchestration_gate g JOIN orchestration_step s ON s.agent = g.agent
+    AND s.process_state = 'pending' AND s.flow ? 'away_after'
+WHERE g.state <> 'closed' AND NOT s.in_doubt AND s.held_by_id IS NULL AND s.direction = 'do'
+    AND s.pending_since <= (SELECT clock_timestamp())
+        - (s.flow->>'away_after')::float8 * interval '1 second'
+    AND coalesce(g.answered_at, '-infinity') < s.pending_since"""
+ANY = f"EXISTS (SELECT {GIVEN_UP})"
+TASKS = f"""SELECT DISTINCT s.task_id {GIVEN_UP} AND s.task_id <> ALL(%(excluded)s::uuid[])
+LIMIT %(limit)s"""
+STEPS = f"SELECT s.id, s.task_id {GIVEN_UP} AND s.task_id = ANY(%(tasks)s::uuid[])"
+
+
+def waiting_in_vain(limit: int, excluded: Collection[UUID] = ()) -> list[UUID]:
+    """Return tasks with steps whose service has been away for too long."""
+    values = {"limit": limit, "excluded": [str(task) for task in excluded]}
+    return [task for (task,) in sql.run(TASKS, values)]
+
+
+@transaction.atomic
+def give_up(tasks: Collection[UUID], *, by: str) -> int:
+    """Refuse such steps of tasks; return how many. Skips what others have locked."""
+    recorded = Recorded(changes=lock(tasks, wait=False))
+    rows = sql.run(STEPS, {"tasks": [str(task) for task in recorded.changes]})
+    due = [(recorded.changes[task], recorded.changes[task].steps[step]) for step, task in rows]
+    replies = {
+        step.id: _refusal(step, by)
+        for change, step in due
+        if step.state == StepState.PENDING and not change.undoes(step)
+    }
+    locked = locked_causes(replies.values(), recorded.changes)
+    for change, step in due:
+        if step.id in replies and change.id not in locked:
+            begin(change, step, by)
+    refused = [reply for reply in replies.values() if reply.task not in locked]
+    apply(refused, recorded)
+    recorded.write()
+    release_ready(recorded.ready)
+    names = map(queue_of, recorded.applications)
+    queues.ring_after_commit(queues.SCHEDULER, *names)
+    return len(refused)
+
+
+def _refusal(step: StepView, by: str) -> Reply:
+    """Return the reply that the agent would have sent if it could know."""
+    waited = step.flow.away_after if step.flow else 0
+    now = clock.now()
+    return Reply(
+        step=step.id, task=step.task, attempt=step.attempt + 1, outcome=Outcome.REJECTED.value, result={},
+        code=AWAY, message=f"its service has answered nothing for {waited:g} s", tries=0, started=now,
+        ended=now, by=by, generation=step.generation, in_doubt=False, health=Health.NOTHING.value,
+    )  # fmt: skip
