@@ -53,9 +53,7 @@ def declared(monkeypatch):
             request={"parcel": first(result("ship", "id"), result("ship_fast", "id"))},
         ),
     ]  # fmt: skip
-    monkeypatch.setitem(
-        registry.workflows, "w", Workflow(name="w", steps=steps, time_allowed=1e6)
-    )
+    monkeypatch.setitem(registry.workflows, "w", Workflow(name="w", steps=steps, time_allowed=1e6))
 
 
 @pytest.fixture
