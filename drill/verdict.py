@@ -31,7 +31,8 @@ WHERE t.reference = ANY(%s)
 DONE_STEPS = """
 SELECT split_part(t.reference, '/', 1), s.action, count(*) FROM orchestration_step s
 JOIN orchestration_task t ON t.id = s.task_id
-WHERE split_part(t.reference, '/', 1) = ANY(%s) AND s.direction = 'do' AND s.process_state = 'processed' AND s.done_by = ''
+WHERE split_part(t.reference, '/', 1) = ANY(%s) AND s.direction = 'do' AND s.process_state = 'processed'
+    AND s.done_by = ''
 GROUP BY 1, 2
 """
 ALERTED = """
@@ -141,9 +142,9 @@ def _badly_processed(order: Order, effects: Effects, done: dict[str, int]) -> st
         if effects.get(effect, 0) - effects.get(opposite, 0) < done.get(action, 0)
     ]
     net = effects.get("captured", 0) - effects.get("refunded", 0)
-    kept = order.total - order.refunded
-    if missing or net != kept:
-        return f"processed, but captured {net} of {kept}: {effects}"
+    paid = order.total - order.refunded
+    if missing or net != paid:
+        return f"processed, but captured {net} of {paid}: {effects}"
     return ""
 
 

@@ -192,18 +192,18 @@ class Inventory(Partner):
             best = max(names, key=lambda name: self._share(left, name))
             names.remove(best)
             for sku, wanted in list(left.items()):
-                if found := self._found(sku, wanted, best):
-                    taken.append([sku, found, best])
-                    left[sku] -= found
+                if available := self._available(sku, wanted, best):
+                    taken.append([sku, available, best])
+                    left[sku] -= available
             left = {sku: wanted for sku, wanted in left.items() if wanted}
         return taken
 
     def _share(self, wanted: Mapping[str, int], warehouse: str) -> tuple[int, int]:
         """Return how many lines a warehouse has whole, and how many pieces of all."""
-        found = {sku: self._found(sku, number, warehouse) for sku, number in wanted.items()}
-        return sum(found[sku] == wanted[sku] for sku in wanted), sum(found.values())
+        shares = {sku: self._available(sku, number, warehouse) for sku, number in wanted.items()}
+        return sum(shares[sku] == wanted[sku] for sku in wanted), sum(shares.values())
 
-    def _found(self, sku: str, wanted: int, warehouse: str) -> int:
+    def _available(self, sku: str, wanted: int, warehouse: str) -> int:
         return min(wanted, self.stock[sku].warehouses.get(warehouse, 0))
 
     def _move(self, lines: Lines, source: str, target: str) -> None:

@@ -27,7 +27,7 @@ def parcels(
     run: Running, *, faults: list[dict[str, Any]], country: str = "", undo: bool = False
 ) -> Iterator[None]:
     """Place orders of goods in two warehouses, while the carriers have faults."""
-    first, second, *_ = sorted(run.stack.sandbox("/inventory/stock"))
+    _, second, *_ = sorted(run.stack.sandbox("/inventory/stock"))
     run.stack.sandbox("/inventory/stock", {second: {"south": PLENTY}}, "PUT")
     try:
         with scripted(run.stack, *faults):

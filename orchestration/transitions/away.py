@@ -1,4 +1,4 @@
-"""Refuse steps whose service has been away for as long as they say, so that others may do their work (P25)."""
+"""Refuse steps whose service has been away for as long as they say, so that others do their work (P25)."""
 
 from collections.abc import Collection
 from uuid import UUID

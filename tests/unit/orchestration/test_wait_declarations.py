@@ -49,6 +49,8 @@ def test_sound_declarations_are_accepted(steps):
         (called(person="x"), "has an agent or a function as well"),
         (Step(name="a", person="x", undo="back"), "so it has no effect to be undone"),
         (Step(name="a", person="x", ends_within=-1), "its ends_within is -1, not seconds"),
+        (called(away_after=0), "its away_after is 0, not seconds"),
+        (Step(name="a", person="x", away_after=60), "calls no agent whose service may be away"),
         (Step(name="a", person="x", ends_within="soon"), "its ends_within is 'soon', not seconds"),
         (Step(name="a", person="x", late="skip"), "its late is 'skip'"),
         (Step(name="a", person="x", remind=60), "its remind is 60, not a list of seconds"),

@@ -53,7 +53,7 @@ SPLIT = {"mug": {"main": 5, "south": 1, "east": 9}, "cup": {"south": 2}, "pot": 
 
 
 @pytest.mark.parametrize(
-    ("wanted", "taken"),
+    ("ordered", "reserved"),
     [
         ({"mug": 5}, {("mug", 5, "main")}),
         ({"mug": 6}, {("mug", 6, "east")}),
@@ -64,14 +64,14 @@ SPLIT = {"mug": {"main": 5, "south": 1, "east": 9}, "cup": {"south": 2}, "pot": 
     ],
 )
 @served
-async def test_goods_are_taken_from_as_few_warehouses_as_it_takes(client, wanted, taken):
+async def test_goods_are_taken_from_as_few_warehouses_as_it_takes(client, ordered, reserved):
     await client.call("PUT", "/inventory/stock", SPLIT)
-    lines = [{"sku": sku, "quantity": number} for sku, number in wanted.items()]
+    lines = [{"sku": sku, "quantity": number} for sku, number in ordered.items()]
     reply = await client.post("/inventory/reservations", {"order": "o-1", "lines": lines})
-    assert {tuple(line.values()) for line in reply.body["lines"]} == taken
+    assert {tuple(line.values()) for line in reply.body["lines"]} == reserved
     client.sandbox.ledger.load()  # as at a start
     levels = await client.get("/inventory/stock")
-    for sku, quantity, warehouse in taken:
+    for sku, quantity, warehouse in reserved:
         assert levels[sku]["warehouses"][warehouse] == SPLIT[sku][warehouse] - quantity
     undone = await client.post("/inventory/undo", {"key": (await client.entries())[-1]["key"]})
     assert undone.status == 200

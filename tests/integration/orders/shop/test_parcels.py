@@ -47,7 +47,7 @@ def split(run, client):
 
 
 def parcels_on(page):
-    return [item.text for found in elements(page).all("#parcels") for item in found.all("li")]
+    return [item.text for listed in elements(page).all("#parcels") for item in listed.all("li")]
 
 
 def task_of(run, order):
@@ -156,7 +156,7 @@ def test_each_of_several_parcels_goes_by_the_carrier_that_takes_it(run, split):
     run.script("courier.book", done(id="c1", tracking="EXP1"))
     run.go()
     assert task_of(run, split).state == "processed"
-    assert [(one.carrier, one.state) for one in sent(split)] == [
+    assert [(parcel.carrier, parcel.state) for parcel in sent(split)] == [
         ("shipping", "sent"), ("courier", "sent"),
     ]  # fmt: skip
 
