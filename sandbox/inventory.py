@@ -191,20 +191,20 @@ class Inventory(Partner):
         while left:
             best = max(names, key=lambda name: self._share(left, name))
             names.remove(best)
-            for sku, wanted in list(left.items()):
-                if available := self._available(sku, wanted, best):
+            for sku, quantity in list(left.items()):
+                if available := self._available(sku, quantity, best):
                     taken.append([sku, available, best])
                     left[sku] -= available
-            left = {sku: wanted for sku, wanted in left.items() if wanted}
+            left = {sku: quantity for sku, quantity in left.items() if quantity}
         return taken
 
-    def _share(self, wanted: Mapping[str, int], warehouse: str) -> tuple[int, int]:
+    def _share(self, lines: Mapping[str, int], warehouse: str) -> tuple[int, int]:
         """Return how many lines a warehouse has whole, and how many pieces of all."""
-        shares = {sku: self._available(sku, number, warehouse) for sku, number in wanted.items()}
-        return sum(shares[sku] == wanted[sku] for sku in wanted), sum(shares.values())
+        shares = {sku: self._available(sku, number, warehouse) for sku, number in lines.items()}
+        return sum(shares[sku] == number for sku, number in lines.items()), sum(shares.values())
 
-    def _available(self, sku: str, wanted: int, warehouse: str) -> int:
-        return min(wanted, self.stock[sku].warehouses.get(warehouse, 0))
+    def _available(self, sku: str, most: int, warehouse: str) -> int:
+        return min(most, self.stock[sku].warehouses.get(warehouse, 0))
 
     def _move(self, lines: Lines, source: str, target: str) -> None:
         for sku, quantity, warehouse in lines:
