@@ -52,7 +52,7 @@ class Notification(KeyedAgent):
         asked = dict(call.payload)
         mail, parcel = asked.pop("mail", {}), asked.pop("parcel", "")
         if isinstance(parcel, list):
-            parcel = ", ".join(one["tracking"] for one in parcel if one)
+            parcel = ", ".join(sent["tracking"] for sent in parcel if sent)
         words = {"text": parcel, "html": escape(parcel)} if parcel else {}
         filled = {
             name: _with_parcel(text, words.get(name, PARCEL)) for name, text in mail.items() if text

@@ -101,12 +101,18 @@ def _parcels(order: Order | None, progress: api.Progress | None) -> list[dict[st
     """Return the parcels that an order is sent in, once they are known."""
     if order and (several := order.parcels.all()):
         names = ("state", "carrier", "tracking", "lines")
-        return [{name: getattr(one, name) for name in names} for one in several]
+        return [{name: getattr(sent, name) for name in names} for sent in several]
     if order is None or not (tracking := parcel(progress)):
         return []
     lines = [{"sku": line.sku, "quantity": line.quantity} for line in order.lines.all()]
-    one = {"state": ParcelState.SENT, "carrier": Carrier.SHIPPING, "tracking": tracking}
-    return [{**one, "lines": lines}]
+    return [
+        {
+            "state": ParcelState.SENT,
+            "carrier": Carrier.SHIPPING,
+            "tracking": tracking,
+            "lines": lines,
+        }
+    ]
 
 
 def _payment_due(request: HttpRequest, progress: api.Progress | None) -> dict[str, Any] | None:
