@@ -33,6 +33,7 @@ from .lifecycle.operator_search import find
 from .lifecycle.operator_view import customer_view
 from .lifecycle.refunds import REFUND_WORKFLOW
 from .lifecycle.reminders import REMIND_AFTER
+from .lifecycle.return_workflow import RETURN
 from .lifecycle.status import receive
 from .lifecycle.submission import record
 
@@ -197,6 +198,7 @@ register(
     )
 )
 
+register(RETURN)
 receive_status(APPLICATION, receive)
 register_audit(APPLICATION, audit)
 register_external_view(WORKFLOW, customer_view)

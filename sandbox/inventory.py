@@ -1,7 +1,7 @@
 """The inventory: stock per SKU, and reservations of it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from sandbox.fields import text, whole
@@ -30,6 +30,7 @@ class Reservation:
     key: str | None
     lines: Lines
     status: str = "reserved"
+    returned: dict[str, int] = field(default_factory=dict)
 
 
 class Inventory(Partner):
@@ -45,13 +46,19 @@ class Inventory(Partner):
         """Reserve or release; raises Refusal for too little stock, or a shipped reservation."""
         if call.action == "release":
             return self._release(self.reservation(call.ref or ""))
-        text(call.params, "order")
+        order = text(call.params, "order")
+        if call.action == "restock":
+            return self._restock(order, _lines(call.params), new_id)
         lines = self._available(_lines(call.params))
         return Effect(201, ref=new_id("rsv"), detail=lines)
 
     def undo(self, done: Entry, new_id: NewId) -> Effect:
-        """Release the reservation that was made."""
+        """Release the reservation that was made; goods that came back stay on the shelf."""
         _ = new_id
+        if done.action == "restock":
+            raise Refusal(
+                409, "restocked", "Goods that came back are sold again: this is not undone.", stored=True
+            )
         return self._release(self.reservations[done.ref or ""])
 
     def apply(self, entry: Entry) -> str | None:
@@ -60,6 +67,9 @@ class Inventory(Partner):
             self._set(entry.detail)
             return None
         ref = entry.ref or ""
+        if entry.effect == "restock":
+            self._take_back(self.shipped(entry.order or ""), entry.detail)
+            return None
         if entry.effect == "reserve":
             made = Reservation(ref, entry.order or "", entry.key, entry.detail)
             self.reservations[ref] = made
@@ -72,7 +82,9 @@ class Inventory(Partner):
         return reservation.key
 
     def body(self, entry: Entry) -> Json:
-        """Return the reservation as it was right after the call."""
+        """Return the reservation, or what came back, as it was right after the call."""
+        if entry.action == "restock":
+            return {"id": entry.ref, "order": entry.order, "lines": _as_json(entry.detail)}
         reservation = self.reservations[entry.ref or ""]
         return _show(reservation, "reserved" if entry.action == "reserve" else "released")
 
@@ -92,6 +104,14 @@ class Inventory(Partner):
         if reservation is None:
             raise Refusal(404, "unknown_reservation", f"Unknown reservation '{ref}'.")
         return reservation
+
+    def shipped(self, order: str) -> list[Reservation]:
+        """Return the reservations of an order whose goods were sent."""
+        return [
+            known
+            for known in self.reservations.values()
+            if (known.order, known.status) == (order, "shipped")
+        ]
 
     def ship(self, ref: str) -> None:
         """Move a reservation's stock from reserved to shipped."""
@@ -129,6 +149,31 @@ class Inventory(Partner):
             stock.start += quantity - stock.on_hand
             stock.on_hand = quantity
 
+    def _restock(self, order: str, lines: dict[str, int], new_id: NewId) -> Effect:
+        """Have units of what was sent on hand again; raises Refusal for more than are left of it."""
+        sent = self.shipped(order)
+        for sku, quantity in lines.items():
+            left = sum(_kept(reservation).get(sku, 0) for reservation in sent)
+            if quantity > left:
+                raise Refusal(
+                    409,
+                    "more_than_sent",
+                    f"Only {left} of '{sku}' can come back, but {quantity} did.",
+                    stored=True,
+                    sku=sku,
+                )
+        return Effect(201, ref=new_id("ret"), detail=[[sku, count] for sku, count in lines.items()])
+
+    def _take_back(self, sent: list[Reservation], lines: Lines) -> None:
+        for sku, quantity in lines:
+            left = quantity
+            for reservation in sent:
+                part = min(left, _kept(reservation).get(sku, 0))
+                reservation.returned[sku] = reservation.returned.get(sku, 0) + part
+                left -= part
+            self.stock[sku].shipped -= quantity
+            self.stock[sku].on_hand += quantity
+
     def _release(self, reservation: Reservation) -> Effect:
         if reservation.status == "shipped":
             raise Refusal(
@@ -161,6 +206,13 @@ class Inventory(Partner):
             setattr(stock, target, getattr(stock, target) + quantity)
 
 
+def _kept(reservation: Reservation) -> dict[str, int]:
+    """Return what was sent of a reservation and did not come back."""
+    return {
+        sku: quantity - reservation.returned.get(sku, 0) for sku, quantity in reservation.lines
+    }
+
+
 def _lines(params: Mapping[str, Any]) -> dict[str, int]:
     lines = params.get("lines")
     if not isinstance(lines, list) or not lines:
@@ -179,5 +231,9 @@ def _show(reservation: Reservation, status: str) -> Json:
         "id": reservation.ref,
         "status": status,
         "order": reservation.order,
-        "lines": [{"sku": sku, "quantity": quantity} for sku, quantity in reservation.lines],
+        "lines": _as_json(reservation.lines),
     }
+
+
+def _as_json(lines: Lines) -> list[Json]:
+    return [{"sku": sku, "quantity": quantity} for sku, quantity in lines]

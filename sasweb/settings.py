@@ -167,6 +167,9 @@ if RISK_UNDECIDED not in {"undo", "pass", "error"}:
 if RISK_DECISION_HOURS < 1:
     raise ImproperlyConfigured("RISK_DECISION_HOURS is at least 1.")
 
+# --- After the order -----------------------------------------------------------------------------
+RETURN_WITHIN_DAYS = env.number("RETURN_WITHIN_DAYS", 30)  # from when the order is completed
+
 # --- Telling customers ---------------------------------------------------------------------------
 CURRENCY = env.currency("CURRENCY", "EUR")  # the shop's: docs/run/configure.md#money
 SHOP_TIME_ZONE = env.zone("SHOP_TIME_ZONE", "Europe/Berlin")  # where a customer's own is not known

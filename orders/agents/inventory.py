@@ -13,6 +13,8 @@ from .error_codes import OUT_OF_STOCK
 from .json_schemas import POSITIVE, TEXT, exact_object, non_empty_list, open_object
 from .partner import BY_KEY, MEND_WITHIN, KeyedAgent
 
+GOODS = exact_object(order=TEXT, lines=non_empty_list(open_object(sku=TEXT, quantity=POSITIVE)))
+
 
 class Inventory(KeyedAgent):
     """Wraps the inventory's reservations."""
@@ -28,7 +30,7 @@ class Inventory(KeyedAgent):
         "on_rejection": "wait",  # the customer may leave out or wait for what is sold out
         "resolve_within": MEND_WITHIN,
     }
-    results = {"reserve": {"id": str}, "release": {"effect": str}}
+    results = {"reserve": {"id": str}, "release": {"effect": str}, "restock": {"id": str}}
 
     def ledger(self) -> Iterable[LedgerEntry] | None:
         """Return what the inventory did, then its stock of each SKU."""
@@ -42,22 +44,22 @@ class Inventory(KeyedAgent):
             return fault
         return Rejected(fault.code, f"{answer['error'].get('sku', '')}: {fault.message}")
 
-    @action(
-        accepts=exact_object(
-            order=TEXT, lines=non_empty_list(open_object(sku=TEXT, quantity=POSITIVE))
-        ),
-        returns=exact_object(id=TEXT),
-        guarded=("order", "lines"),
-    )
+    @action(accepts=GOODS, returns=exact_object(id=TEXT), guarded=("order", "lines"))
     async def reserve(self, call: Call) -> dict[str, Any]:
         """Reserve {order, lines: [{sku, quantity}]}, all or nothing; returns {id}."""
-        lines = [
-            {"sku": line["sku"], "quantity": line["quantity"]} for line in call.payload["lines"]
-        ]
-        body = {"order": call.payload["order"], "lines": lines}
-        return await self.done(call, "/inventory/reservations", body)
+        return await self.done(call, "/inventory/reservations", _goods(call))
 
     @action(accepts=BY_KEY, returns=exact_object(effect=TEXT), guarded=("key",))
     async def release(self, call: Call) -> dict[str, Any]:
         """Release what {key} reserved, if anything; returns {effect}: release or none."""
         return await self.undone(call)
+
+    @action(accepts=GOODS, returns=exact_object(id=TEXT), guarded=("order", "lines"))
+    async def restock(self, call: Call) -> dict[str, Any]:
+        """Have {order, lines} that came back on hand again; returns {id}."""
+        return await self.done(call, "/inventory/returns", _goods(call))
+
+
+def _goods(call: Call) -> dict[str, Any]:
+    lines = [{"sku": line["sku"], "quantity": line["quantity"]} for line in call.payload["lines"]]
+    return {"order": call.payload["order"], "lines": lines}

@@ -20,7 +20,12 @@ class Shipping(KeyedAgent):
         True  # goods are worth it: a parcel that was never sent is not taken on one person's word
     )
     policy = {"time_allowed": 10.0, "call_timeout": 4.0, "tries": 2, "failure_threshold": 5}
-    results = {"book": {"id": str, "tracking": str}, "cancel": {"effect": str}}
+    results = {
+        "book": {"id": str, "tracking": str},
+        "cancel": {"effect": str},
+        "label": {"id": str, "tracking": str},
+        "void": {"effect": str},
+    }
 
     @action(
         accepts=exact_object(order=TEXT, reservation=TEXT, address=ADDRESS),
@@ -37,4 +42,18 @@ class Shipping(KeyedAgent):
 
         The shipper refuses once the parcel is on its way; then staff must act.
         """
+        return await self.undone(call)
+
+    @action(
+        accepts=exact_object(**{"order": TEXT, "return": TEXT}),
+        returns=exact_object(id=TEXT, tracking=TEXT),
+        guarded=("order", "return"),
+    )
+    async def label(self, call: Call) -> dict[str, Any]:
+        """Make the label of {order, return}; returns {id, tracking}. A return has one at a time."""
+        return await self.done(call, "/shipping/labels", call.payload)
+
+    @action(accepts=BY_KEY, returns=exact_object(effect=TEXT), guarded=("key",))
+    async def void(self, call: Call) -> dict[str, Any]:
+        """Have the label that {key} made, if any, cost nothing; returns {effect}: void or none."""
         return await self.undone(call)

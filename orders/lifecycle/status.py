@@ -13,7 +13,7 @@ from django.db import connection
 from orchestration.api import Status, StatusKind
 from orders.models.order import Aside, OrderStatus
 
-from . import discounts, emails, refunds, snapshots, tracking
+from . import discounts, emails, refunds, returns, snapshots, tracking
 from .message import WORKFLOW
 from .paying import payment_due
 from .reminders import Reminder
@@ -67,6 +67,7 @@ def receive(messages: Sequence[Status]) -> None:
     Older messages change nothing.
     """
     refunds.receive(messages)
+    returns.receive(messages)
     relevant = [message for message in messages if message.workflow == WORKFLOW]
     _set_aside(message for message in relevant if message.kind.value in ASIDE)
     latest: dict[str, Status] = {}

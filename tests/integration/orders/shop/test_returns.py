@@ -1,0 +1,189 @@
+"""Returns: the label, the parcel, the inspection and the money; never more units than were bought."""
+
+from concurrent.futures import ThreadPoolExecutor
+from uuid import uuid4
+
+import pytest
+from django.db import connections
+
+from orchestration import api
+from orchestration.models import Task
+from orchestration.testing.outcomes import done, in_doubt
+from orders.lifecycle import refunds, returns
+from orders.models import Order, Refund, Return
+from tests.support.shop import buy, carry_out, fill_cart, finish_all, open_checkout, order_in, products, send
+
+pytestmark = pytest.mark.django_db
+LABEL = done(id="lbl_1", tracking="RET1")
+
+
+@pytest.fixture
+def order(run, client):
+    """An order of two of sku-0 at 10.00 and one of sku-1 at 11.00, which is completed."""
+    products()
+    fill_cart(client, sku_0=2, sku_1=1)
+    run.script("shipping.label", *[LABEL] * 4)
+    order = order_in(send(client, open_checkout(client)))
+    run.go()
+    assert Order.objects.get(id=order).status == "confirmed"
+    return order
+
+
+def ask(order, reason="not_liked", **units):
+    wanted = {sku.replace("_", "-"): count for sku, count in units.items()}
+    return returns.ask(order, wanted, reason, id_=uuid4())
+
+
+def task(run, row):
+    return run.task("return_order", str(row.id))
+
+
+def labelled(run, order, **units):
+    """Return a return whose label was sent."""
+    row = ask(order, **units)
+    run.go()
+    run.wait(2)
+    row.refresh_from_db()
+    return row
+
+
+def inspected(run, row, percent=100, restock=True, note=""):
+    """Have the parcel of a return arrive and staff decide."""
+    returns.arrived(row.id, by="wim")
+    run.go()
+    seen = {"percent": percent, "restock": restock, "note": note}
+    run.complete(task(run, row), "inspect_goods", seen, actor="rita")
+    run.go()
+    row.refresh_from_db()
+    return row
+
+
+def letters(kind):
+    found = Task.objects.filter(workflow="tell_customer", reference__contains=kind)
+    return [one.data["mail"] for one in found]
+
+
+def test_return_is_labelled_inspected_restocked_and_paid_back(run, order):
+    row = labelled(run, order, sku_0=1)
+    assert (row.state, row.label, row.amount) == ("awaited", "RET1", 1000)
+    (label,) = run.calls("shipping.label")
+    assert label.payload == {"order": str(order), "return": str(row.id)}
+    sent = run.calls("notification.send")[-1].payload
+    assert (sent["parcel"], "1 × Product 0" in sent["mail"]["text"]) == ("RET1", True)
+    row = inspected(run, row)
+    assert (row.state, row.paid) == ("refunded", 1000)
+    (back,) = run.calls("inventory.restock")
+    assert back.payload["lines"] == [{"sku": "sku-0", "name": "Product 0", "quantity": 1}]
+    assert run.calls("payment.refund")[0].payload["amount"] == 1000
+    assert Order.objects.get(id=order).refunded == 1000
+
+
+def test_part_is_paid_back_and_what_is_broken_is_not_restocked(run, order):
+    row = inspected(run, labelled(run, order, sku_0=2), percent=45, restock=False, note="Scratched.")
+    assert (row.state, row.paid) == ("refunded", 900)
+    assert not run.calls("inventory.restock")
+    assert Refund.objects.get().reason.endswith("Scratched.")
+
+
+def test_refused_return_pays_nothing_and_says_why(run, order):
+    row = inspected(run, labelled(run, order, sku_0=2), percent=0, restock=False, note="It is used.")
+    assert (row.state, row.paid) == ("refused", 0)
+    assert not Refund.objects.exists()
+    (letter,) = letters("return-refused")
+    assert "It is used." in letter["text"]
+
+
+def test_parcel_that_does_not_come_ends_the_return(run, order):
+    row = labelled(run, order, sku_0=2)
+    run.finish()
+    run.wait(31 * 86_400)
+    row.refresh_from_db()
+    assert row.state == "lapsed"
+    assert task(run, row).state == "undone"
+    assert len(run.calls("shipping.void")) == 1
+    assert len(letters("return-lapsed")) == 1
+    with pytest.raises(returns.NotAwaited):
+        returns.arrived(row.id, by="wim")
+
+
+def test_units_of_a_lapsed_return_are_free_again(run, order, settings):
+    settings.RETURN_WITHIN_DAYS = 60
+    row = labelled(run, order, sku_0=2)
+    run.wait(31 * 86_400)
+    row.refresh_from_db()
+    assert row.state == "lapsed"
+    assert ask(order, sku_0=2).amount == 2000
+
+
+def test_label_in_doubt_is_asked_for_again_under_its_key(run, order):
+    run.script("shipping.label", in_doubt("timeout", happened=True), LABEL)
+    row = ask(order, sku_0=1)
+    run.finish()
+    assert len({call.key for call in run.calls("shipping.label")}) == 1
+    assert task(run, row).steps["make_label"] == "processed"
+
+
+def test_never_more_units_than_were_bought_over_all_returns(run, order):
+    ask(order, sku_0=1)
+    with pytest.raises(returns.TooMany) as refusal:
+        ask(order, sku_0=2)
+    assert refusal.value.left == {"sku-0": 1, "sku-1": 1}
+    for wrong in ({"sku_0": 0}, {"sku_0": -1}, {"sku_9": 1}, {}):
+        with pytest.raises(returns.TooMany):
+            ask(order, **wrong)
+    assert Return.objects.count() == 1
+
+
+def test_return_is_made_once_however_often_it_is_asked_for(run, order):
+    id_ = uuid4()
+    for _ in range(2):
+        returns.ask(order, {"sku-0": 1}, "other", id_=id_)
+    run.go()
+    assert Return.objects.count() == len(run.calls("shipping.label")) == 1
+
+
+def test_return_after_a_refund_pays_no_more_than_is_left(run, order):
+    row = labelled(run, order, sku_0=2)
+    refunds.refund(order, 2500, "A chip.", id_=uuid4(), by=None)
+    row = inspected(run, row)
+    assert (row.state, row.paid) == ("refunded", 600)
+
+
+def test_order_is_returned_in_time_only(order, settings):
+    settings.RETURN_WITHIN_DAYS = 0
+    with pytest.raises(returns.NotReturnable):
+        ask(order, sku_0=1)
+    assert not Return.objects.exists()
+
+
+def test_forged_return_is_set_aside(run, order):
+    row = ask(order, sku_0=1)
+    run.go()
+    real = task(run, row).progress.data
+    api.submit(
+        "return_order", reference=str(uuid4()), data={**real, "amount": 9_999}, reply_to="shop"
+    )
+    run.go()
+    assert Task.objects.filter(workflow="return_order").count() == 1
+    assert len(run.calls("shipping.label")) == 1
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.usefixtures("shelf")
+def test_two_returns_at_once_share_what_was_bought(client):
+    """Fails without the lock of the order's row: both read the same units."""
+    order = buy(client)
+    carry_out()
+    finish_all()
+
+    def attempt(_):
+        try:
+            ask(order, sku_0=2)
+        except returns.TooMany:
+            return False
+        finally:
+            connections.close_all()
+        return True
+
+    with ThreadPoolExecutor(4) as pool:
+        assert sorted(pool.map(attempt, range(4))) == [False, False, False, True]
