@@ -184,7 +184,9 @@ class TestEarly:
         run.go()
         stored = Wait.objects.get()
         step = lock([stored.task_id])[stored.task_id].steps[stored.step_id]
-        declined = waits.Report(id="1", actor="bank", outcome="rejected", code="declined", of="pi_1")
+        declined = waits.Report(
+            id="1", actor="bank", outcome="rejected", code="declined", of="pi_1"
+        )
         waits.keep([(step, declined)])
         if later == "report":
             complete(order, "pay", result={"id": "ch_1"})
