@@ -57,7 +57,10 @@ class Inventory(Partner):
         _ = new_id
         if done.action == "restock":
             raise Refusal(
-                409, "restocked", "Goods that came back are sold again: this is not undone.", stored=True
+                409,
+                "restocked",
+                "Goods that came back are sold again: this is not undone.",
+                stored=True,
             )
         return self._release(self.reservations[done.ref or ""])
 
@@ -208,9 +211,7 @@ class Inventory(Partner):
 
 def _kept(reservation: Reservation) -> dict[str, int]:
     """Return what was sent of a reservation and did not come back."""
-    return {
-        sku: quantity - reservation.returned.get(sku, 0) for sku, quantity in reservation.lines
-    }
+    return {sku: quantity - reservation.returned.get(sku, 0) for sku, quantity in reservation.lines}
 
 
 def _lines(params: Mapping[str, Any]) -> dict[str, int]:

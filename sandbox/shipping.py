@@ -87,7 +87,9 @@ class Shipping(Partner):
     def body(self, entry: Entry) -> Json:
         """Return the shipment or the label as it was right after the call."""
         if entry.action in {"label", "void"}:
-            return _show_label(self.labels[entry.ref or ""], "made" if entry.action == "label" else "void")
+            return _show_label(
+                self.labels[entry.ref or ""], "made" if entry.action == "label" else "void"
+            )
         shipment = self.shipments[entry.ref or ""]
         return _show(shipment, "booked" if entry.action == "book" else "cancelled")
 
@@ -109,10 +111,15 @@ class Shipping(Partner):
             return _void(label)
         text(call.params, "order")
         of = text(call.params, "return")
-        made = [label.ref for label in self.labels.values() if (label.of, label.status) == (of, "made")]
+        made = [
+            label.ref for label in self.labels.values() if (label.of, label.status) == (of, "made")
+        ]
         if made:
             raise Refusal(
-                409, "label_exists", f"The return '{of}' has the label '{made[0]}' already.", stored=True
+                409,
+                "label_exists",
+                f"The return '{of}' has the label '{made[0]}' already.",
+                stored=True,
             )
         return Effect(201, ref=new_id("lbl"), parent=of)
 

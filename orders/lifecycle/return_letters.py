@@ -20,7 +20,7 @@ def label(row: Return) -> Mail:
             subject=_("The label for your return of order %(number)s") % {"number": to.number},
             paragraphs=[
                 _("Please put these into a parcel:"),
-                *(f"{line['quantity']} × {_(line['name'])}" for line in row.lines),
+                *(f"{line['quantity']} x {_(line['name'])}" for line in row.lines),
                 _("Send it within 30 days. It costs you nothing."),
                 _("The number of your label is %(parcel)s.") % {"parcel": PARCEL},
             ],
@@ -36,7 +36,9 @@ def send_lapsed(row: Return) -> None:
         letter = Email(
             subject=_("Your return of order %(number)s has ended") % {"number": to.number},
             paragraphs=[
-                _("We have no parcel from you, so we ended this return. Its label is no longer valid."),
+                _(
+                    "We have no parcel from you, so we ended this return. Its label is no longer valid."
+                ),
                 _("If you have sent the parcel, please write to us."),
             ],
             act=_link(),

@@ -23,7 +23,7 @@ from orders.models.order import OrderStatus
 from orders.models.returned import ReturnState
 
 from . import refunds, return_letters, snapshots
-from .message import APPLICATION, WORKFLOW
+from .message import WORKFLOW
 
 RETURN_WORKFLOW = "return_order"
 LABEL, BACK, INSPECT = "make_label", "goods_back", "inspect_goods"
@@ -95,7 +95,9 @@ def worth(
     With the last units of an order it is all that is left of its total: shipping goes back, too.
     """
     until = _units(before) + Counter(units)
-    return _price(order, bought, until) - sum(row.amount for row in before if row.state != ReturnState.LAPSED)
+    return _price(order, bought, until) - sum(
+        row.amount for row in before if row.state != ReturnState.LAPSED
+    )
 
 
 @transaction.atomic
@@ -135,7 +137,7 @@ def ask(order_id: UUID, units: Mapping[str, int], reason: str, *, id_: UUID) -> 
 def arrived(return_id: UUID, *, by: str) -> None:
     """Report that the parcel of a return is at the warehouse; raise `NotAwaited` if none is awaited."""
     row = Return.objects.select_for_update(no_key=True).get(id=return_id)
-    if row.state not in {ReturnState.ASKED, ReturnState.AWAITED}:
+    if not row.awaited:
         raise NotAwaited
     row.state = ReturnState.ARRIVED
     row.save(update_fields=["state"])
@@ -181,7 +183,7 @@ def _apply(row: Return, message: api.Status) -> None:
         row.label = str(label)[:60]
         if row.state == ReturnState.ASKED:
             row.state = ReturnState.AWAITED
-    if row.ends:
+    if row.ended:
         return
     if message.kind == api.StatusKind.UNDONE:
         row.state = ReturnState.LAPSED
@@ -241,5 +243,3 @@ def _price(order: Order, bought: Sequence[Any], units: Mapping[str, int]) -> int
     subtotal = sum(line.price for line in bought)
     gross = sum(line.unit_price * units.get(line.sku, 0) for line in bought)
     return gross * (subtotal - from_json(order.charges).discount) // subtotal
-
-

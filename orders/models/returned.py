@@ -66,6 +66,11 @@ class Return(models.Model):
         return f"{self.amount} of {self.order_id}"
 
     @property
-    def ends(self) -> bool:
+    def awaited(self) -> bool:
+        """Whether its parcel has still to come."""
+        return self.state in {ReturnState.ASKED, ReturnState.AWAITED}
+
+    @property
+    def ended(self) -> bool:
         """Whether nothing more will happen to it."""
         return self.state in {ReturnState.REFUNDED, ReturnState.REFUSED, ReturnState.LAPSED}

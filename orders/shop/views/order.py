@@ -28,6 +28,7 @@ from orders.models import Order
 from orders.normal import email_key
 from orders.rate_limit import Limit
 from orders.shop.forms import FindForm, OtherCardForm
+from orders.shop.return_form import section
 from orders.shop.typed import form_page, typed
 
 from .redirect import see_other
@@ -157,6 +158,7 @@ def _context(request: HttpRequest, visit: Visit) -> dict[str, Any]:
         "number": order_number(order_id),
         "order": order,
         "full": visit.full,
+        "returns": _returns(visit) if order and tracking.parcel and tracking.final else None,
         "placed_at": visit.order.placed_at,
         "tracking": tracking,
         "link": f"?{urlencode(link)}" if link else "",
@@ -165,6 +167,11 @@ def _context(request: HttpRequest, visit: Visit) -> dict[str, Any]:
         else [],
         "poll": f"{reverse('shop:order_status', args=[order_id])}?{urlencode(query)}",
     }
+
+
+def _returns(visit: Visit) -> dict[str, Any]:
+    """Return the context of what comes back; only orders that were sent have it."""
+    return section(Order.objects.get(id=visit.order.id), own=visit.own)
 
 
 def _fix(

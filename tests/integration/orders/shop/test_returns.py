@@ -5,13 +5,25 @@ from uuid import uuid4
 
 import pytest
 from django.db import connections
+from django.test import Client
 
 from orchestration import api
 from orchestration.models import Task
 from orchestration.testing.outcomes import done, in_doubt
 from orders.lifecycle import refunds, returns
 from orders.models import Order, Refund, Return
-from tests.support.shop import buy, carry_out, fill_cart, finish_all, open_checkout, order_in, products, send
+from tests.support.page import elements
+from tests.support.shop import (
+    buy,
+    carry_out,
+    fill_cart,
+    finish_all,
+    open_checkout,
+    order_in,
+    order_page,
+    products,
+    send,
+)
 
 pytestmark = pytest.mark.django_db
 LABEL = done(id="lbl_1", tracking="RET1")
@@ -69,7 +81,7 @@ def test_return_is_labelled_inspected_restocked_and_paid_back(run, order):
     (label,) = run.calls("shipping.label")
     assert label.payload == {"order": str(order), "return": str(row.id)}
     sent = run.calls("notification.send")[-1].payload
-    assert (sent["parcel"], "1 × Product 0" in sent["mail"]["text"]) == ("RET1", True)
+    assert (sent["parcel"], "1 x Product 0" in sent["mail"]["text"]) == ("RET1", True)
     row = inspected(run, row)
     assert (row.state, row.paid) == ("refunded", 1000)
     (back,) = run.calls("inventory.restock")
@@ -79,14 +91,18 @@ def test_return_is_labelled_inspected_restocked_and_paid_back(run, order):
 
 
 def test_part_is_paid_back_and_what_is_broken_is_not_restocked(run, order):
-    row = inspected(run, labelled(run, order, sku_0=2), percent=45, restock=False, note="Scratched.")
+    row = inspected(
+        run, labelled(run, order, sku_0=2), percent=45, restock=False, note="Scratched."
+    )
     assert (row.state, row.paid) == ("refunded", 900)
     assert not run.calls("inventory.restock")
     assert Refund.objects.get().reason.endswith("Scratched.")
 
 
 def test_refused_return_pays_nothing_and_says_why(run, order):
-    row = inspected(run, labelled(run, order, sku_0=2), percent=0, restock=False, note="It is used.")
+    row = inspected(
+        run, labelled(run, order, sku_0=2), percent=0, restock=False, note="It is used."
+    )
     assert (row.state, row.paid) == ("refused", 0)
     assert not Refund.objects.exists()
     (letter,) = letters("return-refused")
@@ -187,3 +203,71 @@ def test_two_returns_at_once_share_what_was_bought(client):
 
     with ThreadPoolExecutor(4) as pool:
         assert sorted(pool.map(attempt, range(4))) == [False, False, False, True]
+
+
+def form_of(client, order):
+    """Return the fields of the form on the order's page as they are sent; units by SKU are 0."""
+    form = elements(order_page(client, order)).only('form[action*="/return/"]')
+    fields = {field["name"]: "0" for field in form.all("select")}
+    return {**fields, "id_": form.only('input[name="id_"]')["value"]}
+
+
+def test_customer_asks_on_the_order_page(run, client, order):
+    fields = form_of(client, order)
+    assert {name for name in fields if name.startswith("units-")} == {"units-sku-0", "units-sku-1"}
+    sent = {**fields, "units-sku-0": "2", "reason": "damaged"}
+    for _ in range(2):  # the same page sent twice is one return
+        assert client.post(f"/orders/{order}/return/", sent).status_code == 303
+    row = Return.objects.get()
+    assert (row.reason, row.lines[0]["quantity"]) == ("damaged", 2)
+    run.go()
+    run.wait(2)
+    seen = elements(order_page(client, order)).only("#returns")
+    assert seen.only("[data-return]")["data-return"] == "awaited"
+    assert "RET1" in seen.text
+    assert set(form_of(client, order)) == {"units-sku-1", "reason", "id_"}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "status"),
+    [
+        ({}, 422),
+        ({"units-sku-0": "x"}, 422),
+        ({"units-sku-0": "-1"}, 422),
+        ({"units-sku-0": "1", "reason": "bored"}, 422),
+        ({"units-sku-0": "1", "id_": "x"}, 422),
+        ({"units-sku-0": "3"}, 409),
+    ],
+)
+def test_wrong_form_is_refused_and_changes_nothing(client, order, wrong, status):
+    sent = {**form_of(client, order), "reason": "other", **wrong}
+    answer = client.post(f"/orders/{order}/return/", sent)
+    assert answer.status_code == status
+    assert elements(answer.text).only('p[role="alert"]').text
+    assert not Return.objects.exists()
+
+
+def test_others_neither_see_nor_ask_for_returns(client, order):
+    ask(order, sku_0=1)
+    stranger = Client()
+    assert "data-return" not in order_page(stranger, order)
+    sent = {"id_": str(uuid4()), "units-sku-1": "1", "reason": "other"}
+    assert stranger.post(f"/orders/{order}/return/", sent).status_code == 404
+    assert Return.objects.count() == 1
+
+
+def test_order_under_way_has_no_form(client):
+    products()
+    placed = buy(client)
+    carry_out()
+    assert "/return/" not in order_page(client, placed)
+    sent = {"id_": str(uuid4()), "units-sku-0": "1", "reason": "other"}
+    assert client.post(f"/orders/{placed}/return/", sent).status_code == 409
+    assert not Return.objects.exists()
+
+
+def test_page_with_returns_query_count(client, order, django_assert_max_num_queries):
+    for _ in range(2):
+        ask(order, sku_0=1)
+    with django_assert_max_num_queries(7):
+        order_page(client, order)
