@@ -148,7 +148,7 @@ def apply(reported: Collection[tuple[Change, StepView, Report | None]]) -> None:
 
 
 def _kept(steps: Collection[int]) -> dict[int, Report]:
-    """Return what was reported of steps before they awaited it, by step; not what is of an earlier request."""
+    """Return what was reported of steps before they awaited it, by step; not of an earlier request."""
     if not steps:
         return {}
     rows = Wait.objects.filter(step__in=steps, report__isnull=False).values_list(
