@@ -31,6 +31,7 @@ from .lifecycle.message import APPLICATION, EMAIL_WORKFLOW, PRIVATE, WORKFLOW
 from .lifecycle.numbers import number
 from .lifecycle.operator_search import find
 from .lifecycle.operator_view import customer_view
+from .lifecycle.readdressing import CHANGED
 from .lifecycle.refunds import REFUND_WORKFLOW
 from .lifecycle.reminders import REMIND_AFTER
 from .lifecycle.return_workflow import RETURN
@@ -99,6 +100,7 @@ register(
                     "currency": field("currency"),
                     "email": loaded("email"),
                     "address": loaded("address"),
+                    CHANGED: field(CHANGED, default=None),
                 },
                 returns=Decision,
                 refused={TOO_RISKY: "undo"},
@@ -114,6 +116,7 @@ register(
                     "order": field("order"),
                     "reservation": result("reserve_stock", "id"),
                     "address": loaded("address"),
+                    CHANGED: field(CHANGED, default=None),
                 },
                 undo="cancel",
                 undo_request={"key": key("create_shipment")},

@@ -154,7 +154,11 @@ def _kept(steps: Collection[int]) -> dict[int, Report]:
     rows = Wait.objects.filter(step__in=steps, report__isnull=False).values_list(
         "step", "external_id", "report"
     )
-    return {step: Report(**report) for step, known, report in rows if report["of"] in {"", known}}
+    return {
+        step: Report(**report)
+        for step, known, report in rows
+        if report is not None and report["of"] in {"", known}
+    }
 
 
 def reported_early(limit: int, excluded: Collection[UUID] = ()) -> list[UUID]:

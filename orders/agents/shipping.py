@@ -6,7 +6,7 @@ from django.conf import settings
 
 from orchestration.api import Call, action
 
-from .json_schemas import ADDRESS, TEXT, exact_object
+from .json_schemas import ADDRESS, MOMENT, TEXT, exact_object, optional
 from .partner import BY_KEY, KeyedAgent
 
 
@@ -28,13 +28,20 @@ class Shipping(KeyedAgent):
     }
 
     @action(
-        accepts=exact_object(order=TEXT, reservation=TEXT, address=ADDRESS),
+        accepts=optional(
+            exact_object(order=TEXT, reservation=TEXT, address=ADDRESS, address_changed=MOMENT),
+            "address_changed",
+        ),
         returns=exact_object(id=TEXT, tracking=TEXT),
         guarded=("order", "reservation", "address"),
     )
     async def book(self, call: Call) -> dict[str, Any]:
-        """Book {order, reservation, address}; returns {id, tracking}."""
-        return await self.done(call, "/shipping/shipments", call.payload)
+        """Book {order, reservation, address, address_changed?}; returns {id, tracking}.
+
+        When the address was changed is not the shipper's: it has the engine refuse a later change.
+        """
+        body = {name: value for name, value in call.payload.items() if name != "address_changed"}
+        return await self.done(call, "/shipping/shipments", body)
 
     @action(accepts=BY_KEY, returns=exact_object(effect=TEXT), guarded=("key",))
     async def cancel(self, call: Call) -> dict[str, Any]:

@@ -18,6 +18,7 @@ class Change(StrEnum):
     LEAVE_OUT = "leave_out"
     WAIT = "wait"
     CANCEL = "cancel"
+    ADDRESS = "address"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,7 +18,7 @@ from django.utils.translation import gettext as _
 
 from orchestration import api
 from orders.charges import from_json
-from orders.models import Order, Return
+from orders.models import Order, OrderLine, Return
 from orders.models.order import OrderStatus
 from orders.models.returned import ReturnState
 
@@ -52,6 +52,9 @@ INSPECTION = {  # what the person enters who looks at the goods
 }
 
 
+Bought = Line | OrderLine
+
+
 class NotReturnable(Exception):
     """Nothing of the order can be sent back: it is not completed, or that is too long ago."""
 
@@ -81,14 +84,14 @@ def is_open(order: Order) -> bool:
     return timezone.now() - progress.ended_at <= within()
 
 
-def left_of(bought: Iterable[Any], known: Iterable[Return]) -> dict[str, int]:
+def left_of(bought: Iterable[Bought], known: Iterable[Return]) -> dict[str, int]:
     """Return the units that can still be sent back, by SKU."""
     gone = _units(known)
     return {line.sku: line.quantity - gone[line.sku] for line in bought}
 
 
 def worth(
-    order: Order, bought: Sequence[Any], before: Sequence[Return], units: Mapping[str, int]
+    order: Order, bought: Sequence[Bought], before: Sequence[Return], units: Mapping[str, int]
 ) -> int:
     """Return what units cost: their share of the goods after the discount.
 
@@ -236,10 +239,11 @@ def _units(known: Iterable[Return]) -> Counter[str]:
     return units
 
 
-def _price(order: Order, bought: Sequence[Any], units: Mapping[str, int]) -> int:
+def _price(order: Order, bought: Sequence[Bought], units: Mapping[str, int]) -> int:
     """Return what was paid for this many units of each line."""
     if all(units.get(line.sku, 0) == line.quantity for line in bought):
         return order.total
     subtotal = sum(line.price for line in bought)
     gross = sum(line.unit_price * units.get(line.sku, 0) for line in bought)
-    return gross * (subtotal - from_json(order.charges).discount) // subtotal
+    share: int = gross * (subtotal - from_json(order.charges).discount) // subtotal
+    return share

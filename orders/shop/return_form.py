@@ -63,7 +63,6 @@ def _units(name: str, most: int) -> forms.TypedChoiceField:
         choices=[(count, count) for count in range(most + 1)],
         coerce=int,
         required=False,
-        empty_value=0,
         initial=0,
         error_messages={"invalid_choice": ALTERED},
     )
