@@ -56,9 +56,13 @@ def readdress(order_id: UUID, address: Address, *, actor: str = ACTOR) -> api.Re
 
 def may_change(order: Order) -> bool:
     """Return whether its address may still be changed, by the last message; the engine decides."""
-    progress = snapshots.of(order)
     pending = order.request is not None and order.request.pending
-    return progress is not None and progress.state in UNDER_WAY and not pending
+    return is_under_way(snapshots.of(order)) and not pending
+
+
+def is_under_way(progress: api.Progress | None) -> bool:
+    """Return whether an order is neither completed, nor stopped or turned back."""
+    return progress is not None and progress.state in UNDER_WAY
 
 
 def apply(order: Order, request: UUID) -> tuple[str, ...]:

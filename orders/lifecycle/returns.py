@@ -23,7 +23,7 @@ from orders.models.order import OrderStatus
 from orders.models.returned import ReturnState
 
 from . import refunds, return_letters, snapshots
-from .message import WORKFLOW
+from .message import WORKFLOW, Line
 
 RETURN_WORKFLOW = "return_order"
 LABEL, BACK, INSPECT = "make_label", "goods_back", "inspect_goods"

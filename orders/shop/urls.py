@@ -9,6 +9,7 @@ from .views import (
     checkout,
     forgotten,
     order,
+    order_address,
     order_changes,
     order_returns,
     products,
@@ -41,5 +42,6 @@ urlpatterns = [
     path("orders/<uuid:order_id>/leave-out/", order_changes.leave_out, name="order_leave_out"),
     path("orders/<uuid:order_id>/wait/", order_changes.wait, name="order_wait"),
     path("orders/<uuid:order_id>/cancel/", order_changes.cancel, name="order_cancel"),
+    path("orders/<uuid:order_id>/address/", order_address.change, name="order_address"),
     path("orders/<uuid:order_id>/return/", order_returns.ask, name="order_return"),
 ]
