@@ -18,6 +18,8 @@ COUNTS = {
     "releases": ("inventory", "release"),
     "shipments": ("shipping", "book"),
     "shipments_cancelled": ("shipping", "cancel"),
+    "labels": ("shipping", "label"),
+    "labels_void": ("shipping", "void"),
     "mails": ("mail", "send"),
     "mails_recalled": ("mail", "recall"),
     "calls": ("bench", "call"),

@@ -156,7 +156,8 @@ def cancel(
 def change_address(request: HttpRequest, order_id: UUID, address: schemas.Address) -> Status[Any]:
     """Send an order elsewhere in its country, until its parcel is booked.
 
-    The request is carried out later: `address_change` is `asked` until then, or `refused` if it came too late.
+    The request is carried out later: `address_change` is `asked` until then, or `refused` if it
+    came too late.
     """
     row = _own(request, order_id)
     form = AddressForm(address.model_dump())

@@ -14,6 +14,7 @@ from orders.lifecycle.message import MAX_LINES
 from orders.models import Order, Placement, Return
 from orders.models.returned import Reason
 
+from . import pricing
 from .auth import Token, caller
 from .orders import Key
 from .problems import Problem, conflict, not_found, only
@@ -80,9 +81,8 @@ def ask(request: HttpRequest, wanted: NewReturn, idempotency_key: Key) -> Status
     same order returns the same return; with other content the request is refused.
     """
     order = _own(request, wanted.order)
+    pricing.check_each_once(wanted.lines)
     units = {line.sku: line.quantity for line in wanted.lines}
-    if len(units) < len(wanted.lines):
-        raise conflict("too_many_units", "A product is on two lines. Nothing was changed.", left={})
     try:
         row = returns.ask(order, units, wanted.reason, id_=uuid5(order, idempotency_key))
     except returns.TooMany as refusal:

@@ -3,6 +3,7 @@
 from http import HTTPStatus
 from uuid import UUID
 
+from django.contrib import messages
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.utils.translation import gettext_lazy as _
@@ -30,7 +31,7 @@ def change(request: HttpRequest, order_id: UUID) -> HttpResponse:
     if order is None or not access.may_see(request, order_id, order.customer_id):
         raise Http404
     if not readdressing.may_change(order):
-        return show(request, order, str(NOT_NOW), HTTPStatus.CONFLICT)
+        return _not_now(request, order)
     if request.method != "POST":
         known = {name: getattr(order, name) for name in ADDRESS}
         form = ReaddressForm(initial={**known, **typed(request)}, country=order.country)
@@ -41,7 +42,14 @@ def change(request: HttpRequest, order_id: UUID) -> HttpResponse:
     if not form.is_valid():
         return _form(request, order, form)
     if readdressing.readdress(order.id, form.address()):
+        return _not_now(request, order)
+    return done(request, order, None)
+
+
+def _not_now(request: HttpRequest, order: Order) -> HttpResponse:
+    if request.method == "POST":
         return show(request, order, str(NOT_NOW), HTTPStatus.CONFLICT)
+    messages.warning(request, str(NOT_NOW))
     return done(request, order, None)
 
 
