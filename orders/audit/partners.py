@@ -5,6 +5,7 @@ from orders.agents.partner_ledger import LEVEL
 from orders.lifecycle.message import WORKFLOW
 
 from .orders import MONEY
+from .returns import LABELS
 
 GOODS = "Look at the reservation by the order's id, and have the inventory correct it."
 
@@ -169,6 +170,6 @@ def _recorded(agent: str) -> Check:
 CHECKS = {  # by agent
     "payment": PAYMENT,
     "inventory": INVENTORY,
-    "shipping": (SHIPPING, _recorded("shipping")),
+    "shipping": (SHIPPING, LABELS, _recorded("shipping")),
     "notification": (_recorded("notification"),),
 }

@@ -20,8 +20,13 @@ async def test_return_has_one_label_at_a_time(client):
     assert await shop.done("shipping", "void", {"key": "k-1"}) == {"effect": "void"}
     assert await shop.done("shipping", "void", {"key": "k-1"}) == {"effect": "none"}
     assert (await shop.done("shipping", "label", OF, key="k-3"))["id"] != first["id"]
-    late = await shop.do("shipping", "label", {**OF, "return": "r-2"}, key="k-1")
-    assert late.outcome == "rejected"
+
+
+@served
+async def test_label_that_comes_after_its_undo_is_refused(client):
+    shop = Shop(client)
+    assert await shop.done("shipping", "void", {"key": "k-1"}) == {"effect": "none"}
+    assert (await shop.do("shipping", "label", OF, key="k-1")).outcome == "rejected"
 
 
 @served
