@@ -23,6 +23,7 @@ from orders.lifecycle.paying import CARD
 from orders.lifecycle.tracking import STOCK
 from orders.models import Product
 
+from . import afterwards
 from .catalogue import GONE
 from .shoppers import Shoppers
 
@@ -97,6 +98,18 @@ UNCONFIRMED = {"partner": "mail", "fault": "status", "status": 429, "times": 6}
 SCENARIOS = (
     Scenario(name="confirmed", times=14),
     Scenario(name="completed, and part of it paid back", ready=completed, act=pay_part_back),
+    Scenario(name="completed, and something comes back", ready=completed, act=afterwards.send_back),
+    Scenario(
+        name="completed, and sent back",
+        ready=completed,
+        act=afterwards.send_back_and_be_paid,
+    ),
+    Scenario(
+        name="goes to another address",
+        card=Card.ASKS,
+        ready=afterwards.asked_by_the_bank,
+        act=afterwards.move,
+    ),
     Scenario(name="paid at the third attempt", card=Card.SLOW),
     Scenario(name="paid, though the answer was lost", card=Card.LOST),
     Scenario(name="the customer is to confirm at the bank", card=Card.ASKS),
