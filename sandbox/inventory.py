@@ -156,7 +156,7 @@ class Inventory(Partner):
         """Have units of what was sent on hand again; raises Refusal for more than are left of it."""
         sent = self.shipped(order)
         for sku, quantity in lines.items():
-            left = sum(_kept(reservation).get(sku, 0) for reservation in sent)
+            left = sum(_not_returned(reservation).get(sku, 0) for reservation in sent)
             if quantity > left:
                 raise Refusal(
                     409,
@@ -171,7 +171,7 @@ class Inventory(Partner):
         for sku, quantity in lines:
             left = quantity
             for reservation in sent:
-                part = min(left, _kept(reservation).get(sku, 0))
+                part = min(left, _not_returned(reservation).get(sku, 0))
                 reservation.returned[sku] = reservation.returned.get(sku, 0) + part
                 left -= part
             self.stock[sku].shipped -= quantity
@@ -209,7 +209,7 @@ class Inventory(Partner):
             setattr(stock, target, getattr(stock, target) + quantity)
 
 
-def _kept(reservation: Reservation) -> dict[str, int]:
+def _not_returned(reservation: Reservation) -> dict[str, int]:
     """Return what was sent of a reservation and did not come back."""
     return {sku: quantity - reservation.returned.get(sku, 0) for sku, quantity in reservation.lines}
 

@@ -74,17 +74,17 @@ class Returns(Schema):
     operation_id="askForReturn",
     response={202: OneReturn},
 )
-def ask(request: HttpRequest, wanted: NewReturn, idempotency_key: Key) -> Status[Any]:
+def ask(request: HttpRequest, new: NewReturn, idempotency_key: Key) -> Status[Any]:
     """Ask for a return: the customer gets a label by e-mail.
 
     After the parcel has arrived, staff look at it and pay back what they decide. The same key for the
     same order returns the same return; with other content the request is refused.
     """
-    order = _own(request, wanted.order)
-    pricing.check_each_once(wanted.lines)
-    units = {line.sku: line.quantity for line in wanted.lines}
+    order = _own(request, new.order)
+    pricing.check_each_once(new.lines)
+    units = {line.sku: line.quantity for line in new.lines}
     try:
-        row = returns.ask(order, units, wanted.reason, id_=uuid5(order, idempotency_key))
+        row = returns.ask(order, units, new.reason, id_=uuid5(order, idempotency_key))
     except returns.TooMany as refusal:
         detail = "More units than are left of the order. Nothing was changed."
         raise conflict("too_many_units", detail, left=dict(refusal.left)) from None
@@ -92,7 +92,7 @@ def ask(request: HttpRequest, wanted: NewReturn, idempotency_key: Key) -> Status
         raise conflict("not_returnable", "Nothing of this order can be sent back.") from None
     if ({line["sku"]: line["quantity"] for line in row.lines}, row.reason) != (
         units,
-        wanted.reason,
+        new.reason,
     ):
         raise Problem(status=HTTPStatus.UNPROCESSABLE_ENTITY, code="key_used", detail=OTHER_RETURN)
     return Status(202, _as_json(row))

@@ -163,7 +163,8 @@ def record(submitted: Sequence[api.Submitted]) -> None:
 def receive(messages: Sequence[api.Status]) -> None:
     """Apply messages about returns: the label, the parcel that did not come, and the decision."""
     about = sorted(
-        (one for one in messages if one.workflow == RETURN_WORKFLOW), key=lambda one: one.number
+        (message for message in messages if message.workflow == RETURN_WORKFLOW),
+        key=lambda message: message.number,
     )
     if not about:
         return

@@ -123,6 +123,8 @@ SHOP = (
     Shown(name="order-cancelled", url="shop:order", path="{order_refunded}"),
     Shown(name="order-refused", url="shop:order", path="{order_refused}"),
     Shown(name="order-late", url="shop:order", path="{order_late}", docs="1280-light"),
+    Shown(name="order-returned", url="shop:order", path="{order_returned}"),
+    Shown(name="order-address", url="shop:order_address", path="{address_asks}"),
     Shown(name="order-of-others", url="shop:order", path="{stub_confirmed}"),
     Shown(name="missing", path="/nothing/", refused=True),
     Shown(name="login", url="login", path="/login/"),

@@ -196,8 +196,8 @@ class TestEarly:
             ((asked,),) = looks.look(["asked"], 1).values()
             paid = Reply(
                 step=step.id, task=stored.task_id, attempt=step.attempt, outcome="done",
-                result={"id": "ch_1"},
-                code="", message="", tries=1, started=0.0, ended=0.0, by="agent", look=asked.look,
+                result={"id": "ch_1"}, code="", message="", tries=1, started=0.0, ended=0.0, by="agent",
+                look=asked.look,
             )  # fmt: skip
             scheduler.run_once("scheduler", [paid.dump()], scheduler.all_agents())
         else:

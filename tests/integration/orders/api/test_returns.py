@@ -28,7 +28,7 @@ def order(run, till):
     return order
 
 
-def wanted(order, quantity=1, **more):
+def body_of(order, quantity=1, **more):
     return {
         "order": order,
         "lines": [{"sku": "sku-0", "quantity": quantity}],
@@ -42,7 +42,7 @@ def ask(till, body, key="r-1"):
 
 
 def test_return_is_asked_for_once_and_listed(run, till, order):
-    answers = [ask(till, wanted(order)) for _ in range(2)]
+    answers = [ask(till, body_of(order)) for _ in range(2)]
     assert [answer.status_code for answer in answers] == [202, 202]
     assert answers[0].json() == answers[1].json()
     listed = till.get("returns", order=order).json()["returns"]
@@ -52,18 +52,18 @@ def test_return_is_asked_for_once_and_listed(run, till, order):
 
 
 def test_same_key_with_other_content_is_refused(till, order):
-    ask(till, wanted(order))
-    answer = ask(till, wanted(order, 2))
+    ask(till, body_of(order))
+    answer = ask(till, body_of(order, 2))
     assert (answer.status_code, answer.json()["code"]) == (422, "key_used")
     assert Return.objects.count() == 1
 
 
 def test_more_than_is_left_is_refused_with_what_is(till, order):
-    ask(till, wanted(order))
-    answer = ask(till, wanted(order, 2), "r-2")
+    ask(till, body_of(order))
+    answer = ask(till, body_of(order, 2), "r-2")
     assert (answer.status_code, answer.json()["code"]) == (409, "too_many_units")
     assert answer.json()["left"] == {"sku-0": 1}
-    twice = wanted(order, lines=[{"sku": "sku-0", "quantity": 1}] * 2)
+    twice = body_of(order, lines=[{"sku": "sku-0", "quantity": 1}] * 2)
     assert ask(till, twice, "r-3").json()["errors"][0]["field"] == "lines.1.sku"
     assert Return.objects.count() == 1
 
@@ -72,16 +72,16 @@ def test_order_under_way_is_not_returnable(run, till):
     run.script("payment.authorize", later({"id": "pi_1"}, id="pi_1", look=300))
     order = till.place().json()["id"]
     run.go()
-    answer = ask(till, wanted(order))
+    answer = ask(till, body_of(order))
     assert (answer.status_code, answer.json()["code"]) == (409, "not_returnable")
 
 
 def test_order_of_another_application_is_not_found(till, order):
     other = Caller(application("other")[1])
-    assert ask(other, wanted(order)).status_code == 404
+    assert ask(other, body_of(order)).status_code == 404
     assert other.get("returns", order=order).status_code == 404
     assert other.post(f"orders/{order}/address", ADDRESS).status_code == 404
-    assert ask(till, wanted(str(uuid4()))).status_code == 404
+    assert ask(till, body_of(str(uuid4()))).status_code == 404
 
 
 def test_address_is_changed_until_the_parcel_is_booked(run, till):

@@ -42,8 +42,8 @@ def order(run, client):
 
 
 def ask(order, reason="not_liked", **units):
-    wanted = {sku.replace("_", "-"): count for sku, count in units.items()}
-    return returns.ask(order, wanted, reason, id_=uuid4())
+    by_sku = {sku.replace("_", "-"): count for sku, count in units.items()}
+    return returns.ask(order, by_sku, reason, id_=uuid4())
 
 
 def task(run, row):
@@ -71,8 +71,8 @@ def inspected(run, row, percent=100, restock=True, note=""):
 
 
 def letters(kind):
-    found = Task.objects.filter(workflow="tell_customer", reference__contains=kind)
-    return [one.data["mail"] for one in found]
+    tasks = Task.objects.filter(workflow="tell_customer", reference__contains=kind)
+    return [task.data["mail"] for task in tasks]
 
 
 def test_return_is_labelled_inspected_restocked_and_paid_back(run, order):
