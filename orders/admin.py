@@ -22,7 +22,7 @@ from .admin_figures import figures
 from .admin_prices import DatedPriceInline, NewDatedPriceInline
 from .admin_read_only import ReadOnly
 from .admin_refunds import refund_page
-from .admin_returns import ReturnInline, returns_page
+from .admin_returns import ClaimInline, ReturnInline, returns_page
 from .amount_fields import InCurrency
 from .charges import from_json
 from .lifecycle import operator_search, snapshots
@@ -132,7 +132,7 @@ class OrderAdmin(ReadOnly, admin.ModelAdmin):  # type: ignore[type-arg] # as abo
     search_fields = ["number", "email", "id"]
     exclude = ["snapshot", "asked", "total"]  # the task's page shows the first two
     readonly_fields = ["amount", "price", "money", "task"]
-    inlines = [LineInline, RefundInline, ReturnInline]
+    inlines = [LineInline, RefundInline, ReturnInline, ClaimInline]
     # counting millions of orders is slow
     paginator = CappedPaginator
     show_full_result_count = False

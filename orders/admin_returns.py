@@ -13,7 +13,8 @@ from orchestration.api import format_money
 
 from .admin_read_only import ReadOnly
 from .lifecycle import returns
-from .models import Order, Return
+from .models import Claim, Order, Return
+from .models.claim import ClaimState
 from .models.returned import ReturnState
 
 WORDS = {  # for staff; those of the customer are the states' own
@@ -23,6 +24,13 @@ WORDS = {  # for staff; those of the customer are the states' own
     ReturnState.REFUNDED: "ended, and money is paid back",
     ReturnState.REFUSED: "ended, and nothing is paid back",
     ReturnState.LAPSED: "ended, as no parcel came",
+}
+
+CLAIM_WORDS = {
+    ClaimState.ASKED: "a person of the group returns decides on the page Decisions",
+    ClaimState.SENT_AGAIN: "the goods were sent again",
+    ClaimState.REFUNDED: "money is paid back",
+    ClaimState.REFUSED: "refused",
 }
 
 
@@ -61,6 +69,25 @@ class ReturnInline(ReadOnly, admin.StackedInline):  # type: ignore[type-arg] # a
         return (
             f"{format_money(row.paid, currency)} of {format_money(row.amount, currency)} paid back"
         )
+
+
+class ClaimInline(ReadOnly, admin.StackedInline):  # type: ignore[type-arg] # as above
+    """Parcels of an order that did not arrive."""
+
+    model = Claim
+    extra = 0
+    fields = ["parcel", "stands", "again", "back", "note", "created_at"]
+    readonly_fields = ["stands", "back"]
+
+    @admin.display(description="state")
+    def stands(self, claim: Claim) -> str:
+        """Show how it stands."""
+        return CLAIM_WORDS[ClaimState(claim.state)]
+
+    @admin.display(description="paid back")
+    def back(self, claim: Claim) -> str:
+        """Show what is paid back for it."""
+        return format_money(claim.paid, claim.order.currency)
 
 
 def returns_page(request: HttpRequest, order: Order, context: dict[str, Any]) -> HttpResponse:

@@ -26,6 +26,7 @@ from .api import scopes  # noqa: F401 - registers the scopes
 from .audit.runner import audit
 from .cards import CONFIRMED_WITHIN
 from .lifecycle.changes import accepted, permit
+from .lifecycle.claim_workflow import CLAIM
 from .lifecycle.loading import load
 from .lifecycle.message import APPLICATION, EMAIL_WORKFLOW, PRIVATE, WORKFLOW
 from .lifecycle.numbers import number
@@ -202,6 +203,7 @@ register(
 )
 
 register(RETURN)
+register(CLAIM)
 receive_status(APPLICATION, receive)
 register_audit(APPLICATION, audit)
 register_external_view(WORKFLOW, customer_view)

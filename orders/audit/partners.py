@@ -50,7 +50,7 @@ SELECT t.id, t.reference, t.state, t.quiet, coalesce(g.count, 0) AS count, g.wro
         AND (s.by_hand OR s.in_doubt)) AS unsure
 FROM audit_task t
 LEFT JOIN (
-    SELECT e.reference,
+    SELECT e.task,
         count(*) FILTER (WHERE e.kind = 'reserve') - count(*) FILTER (WHERE e.kind = 'release')
             AS count,
         bool_or(e.kind = 'reserve' AND e.detail <> w.goods) AS wrong
@@ -58,8 +58,8 @@ LEFT JOIN (
         SELECT order_id::text AS reference, jsonb_object_agg(sku, quantity) AS goods
         FROM orders_orderline WHERE order_id IN (SELECT order_id FROM audit_task) GROUP BY order_id
     ) w ON w.reference = e.reference
-    WHERE e.agent = 'inventory' AND e.kind IN ('reserve', 'release') GROUP BY e.reference
-) g ON g.reference = t.reference
+    WHERE e.agent = 'inventory' AND e.kind IN ('reserve', 'release') GROUP BY e.task
+) g ON g.task = t.id  -- not by the order: a claim reserves for it again
 WHERE t.workflow = '{WORKFLOW}'
 """  # noqa: S608 - no input in it
 

@@ -1,29 +1,52 @@
-"""Checks of returns: their tasks, the units that come back, and their labels at the shipper."""
+"""Checks of returns and claims: their tasks and refunds, units that come back, labels at the shipper."""
 
 from orchestration.api import LATELY, Check, Scope
+from orders.lifecycle.claims import CLAIM_WORKFLOW
 from orders.lifecycle.returns import LABEL, RETURN_WORKFLOW
 
 from .orders import GRACE
 
 REMEDY = "Compare the order's returns with its lines, and settle it with the customer."
 
-CHECKS = (
-    Check(
+
+def _without_task(table: str, workflow: str) -> Check:
+    """Return the check that what customers asked for has a task."""
+    return Check(
         scope=Scope.ALL,
         invariant=1,
-        remedy="Have a developer post the return's task again, or write to the customer.",
+        remedy="Have a developer post its task again, or write to the customer.",
         query=f"""
         SELECT r.id::text, 'was asked for at ' || to_char(r.created_at, 'YYYY-MM-DD HH24:MI:SS')
             || ', but has neither a task nor a submission'
-        FROM orders_return r
+        FROM {table} r
         WHERE r.state = 'asked' AND {LATELY.format("r.created_at")}
           AND r.created_at < (SELECT clock_timestamp()) - {GRACE} * interval '1 second'
           AND NOT EXISTS (SELECT 1 FROM audit_data d
-            WHERE d.workflow = '{RETURN_WORKFLOW}' AND d.reference = r.id::text)
+            WHERE d.workflow = '{workflow}' AND d.reference = r.id::text)
           AND NOT EXISTS (SELECT 1 FROM audit_submission s
-            WHERE s.workflow = '{RETURN_WORKFLOW}' AND s.reference = r.id::text)
+            WHERE s.workflow = '{workflow}' AND s.reference = r.id::text)
         """,  # noqa: S608 - no input in it
-    ),
+    )
+
+
+def _without_refund(table: str, workflow: str) -> Check:
+    """Return the check that what is to be paid back is a refund."""
+    return Check(
+        invariant=3,
+        remedy="Look at it and at the order's refunds, and pay back what is missing.",
+        query=f"""
+        SELECT t.reference, 'pays ' || r.paid || ' minor units back, but the order has no such refund'
+        FROM audit_task t JOIN {table} r ON r.id::text = t.reference
+        WHERE t.workflow = '{workflow}' AND r.paid > 0 AND NOT EXISTS (
+            SELECT 1 FROM orders_refund f WHERE f.order_id = r.order_id AND f.amount = r.paid)
+        """,  # noqa: S608 - no input in it
+    )
+
+
+ASKED = {"orders_return": RETURN_WORKFLOW, "orders_claim": CLAIM_WORKFLOW}
+CHECKS = (
+    *(_without_task(table, workflow) for table, workflow in ASKED.items()),
+    *(_without_refund(table, workflow) for table, workflow in ASKED.items()),
     Check(
         invariant=2,
         remedy=REMEDY,
@@ -37,16 +60,6 @@ CHECKS = (
             WHERE o.order_id = r.order_id AND o.state <> 'lapsed' GROUP BY line->>'sku') b
         LEFT JOIN orders_orderline l ON l.order_id = r.order_id AND l.sku = b.sku
         WHERE t.workflow = '{RETURN_WORKFLOW}' AND b.units > coalesce(l.quantity, 0)
-        """,  # noqa: S608 - no input in it
-    ),
-    Check(
-        invariant=3,
-        remedy="Look at the return and at the order's refunds, and pay back what is missing.",
-        query=f"""
-        SELECT t.reference, 'pays ' || r.paid || ' minor units back, but the order has no such refund'
-        FROM audit_task t JOIN orders_return r ON r.id::text = t.reference
-        WHERE t.workflow = '{RETURN_WORKFLOW}' AND r.paid > 0 AND NOT EXISTS (
-            SELECT 1 FROM orders_refund f WHERE f.order_id = r.order_id AND f.amount = r.paid)
         """,  # noqa: S608 - no input in it
     ),
 )

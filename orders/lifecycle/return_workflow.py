@@ -61,7 +61,7 @@ RETURN = Workflow(
             person=ROLE,
             after=[BACK],
             request={
-                "lines": field("lines"),
+                "goods": field("goods"),
                 "reason": field("reason"),
                 "amount": field("amount"),
                 "currency": field("currency"),

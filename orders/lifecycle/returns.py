@@ -19,6 +19,7 @@ from django.utils.translation import gettext as _
 from orchestration import api
 from orders.charges import from_json
 from orders.models import Order, OrderLine, Return
+from orders.models.claim import ClaimState
 from orders.models.order import OrderStatus
 from orders.models.returned import ReturnState
 
@@ -81,7 +82,10 @@ def is_open(order: Order) -> bool:
     progress = snapshots.of(order)
     if order.status != OrderStatus.CONFIRMED or progress is None or progress.ended_at is None:
         return False
-    return timezone.now() - progress.ended_at <= within()
+    if timezone.now() - progress.ended_at > within():
+        return False
+    # what is lost, and paid back or looked for, does not come back
+    return not order.claims.filter(state__in=[ClaimState.ASKED, ClaimState.REFUNDED]).exists()
 
 
 def left_of(bought: Iterable[Bought], known: Iterable[Return]) -> dict[str, int]:
@@ -199,14 +203,13 @@ def _apply(row: Return, message: api.Status) -> None:
 def _settle(row: Return, seen: Mapping[str, Any]) -> None:
     """Pay back what the inspection says, if that much is left of the order; write if it is nothing."""
     row.note = seen["note"]
-    row.paid = min(row.amount * seen["percent"] // 100, max(0, refunds.left_of(row.order)))
+    with translation.override(row.order.language):
+        reason = " ".join(filter(None, [_("Your return has arrived."), row.note]))
+    amount = row.amount * seen["percent"] // 100
+    row.paid = refunds.refund_up_to(row.order, amount, reason, id_=uuid5(row.id, "refund"))
     row.state = ReturnState.REFUNDED if row.paid else ReturnState.REFUSED
     if not row.paid:
         return_letters.send_refused(row)
-        return
-    with translation.override(row.order.language):
-        reason = " ".join(filter(None, [_("Your return has arrived."), row.note]))
-    refunds.refund(row.order_id, row.paid, reason, id_=uuid5(row.id, "refund"), by=None)
 
 
 def _facts(row: Return) -> dict[str, Any]:
@@ -218,6 +221,7 @@ def _facts(row: Return) -> dict[str, Any]:
         "return": str(row.id),
         "email": order.email,
         "lines": row.lines,
+        "goods": ", ".join(f"{line['quantity']} x {line['name']}" for line in row.lines),
         "reason": row.reason,
         "amount": row.amount,
         "currency": order.currency,

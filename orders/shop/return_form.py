@@ -8,9 +8,9 @@ from django import forms
 from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
-from orders.lifecycle import returns
+from orders.lifecycle import claims, returns
 from orders.lifecycle.message import MAX_QUANTITY
-from orders.models import Order, Return
+from orders.models import Claim, Order, Return
 from orders.models.returned import Reason
 
 from .forms import ALTERED, CustomerForm
@@ -69,12 +69,14 @@ def _units(name: str, most: int) -> forms.TypedChoiceField:
 
 
 def section(order: Order, *, own: bool) -> dict[str, Any]:
-    """Return what the page of a completed order shows of returns (two queries at most).
+    """Return what the page of a completed order shows of returns and claims (four queries at most).
 
-    The form is for its customer, as long as something can be sent back.
+    The forms are for its customer, as long as something can be sent back or claimed.
     """
     known: Sequence[Return] = list(order.returns.all())
+    lost: Sequence[Claim] = list(order.claims.all())
     bought = list(order.lines.order_by("id")) if own and returns.is_open(order) else []
     left = returns.left_of(bought, known)
     form = ReturnForm(bought=bought, left=left) if any(left.values()) else None
-    return {"known": known, "form": form}
+    claimable = claims.claimable(order, lost) if own and not known else []
+    return {"known": known, "form": form, "claims": lost, "claimable": claimable}

@@ -11,6 +11,7 @@ from .views import (
     order,
     order_address,
     order_changes,
+    order_claims,
     order_returns,
     products,
 )
@@ -43,5 +44,6 @@ urlpatterns = [
     path("orders/<uuid:order_id>/wait/", order_changes.wait, name="order_wait"),
     path("orders/<uuid:order_id>/cancel/", order_changes.cancel, name="order_cancel"),
     path("orders/<uuid:order_id>/address/", order_address.change, name="order_address"),
+    path("orders/<uuid:order_id>/claim/", order_claims.ask, name="order_claim"),
     path("orders/<uuid:order_id>/return/", order_returns.ask, name="order_return"),
 ]

@@ -15,7 +15,7 @@ from orders.agents.partner_http import request_json
 from orders.agents.risk import ROLE
 from orders.api.scopes import READ_ORDERS, READ_STATUS, WRITE_ORDERS
 from orders.demo.catalogue import CATALOGUE, FOOD, GONE, SHIPPING, WELCOME
-from orders.lifecycle import returns
+from orders.lifecycle import claims, returns
 from orders.lifecycle.message import EMAIL_WORKFLOW, WORKFLOW
 from orders.lifecycle.refunds import REFUND_WORKFLOW
 from orders.models import DiscountCode, Product, ShippingPrice, TaxClass
@@ -39,7 +39,7 @@ EDIT = (
     ),
 )
 PAY_BACK = ("orders.add_refund", "orders.view_refund")
-TAKE_BACK = ("orders.view_return", "orders.change_return")
+TAKE_BACK = ("orders.view_claim", "orders.view_return", "orders.change_return")
 GROUPS = {
     "viewer": (),
     "operator": (*VIEW, *TAKE_BACK),
@@ -128,7 +128,8 @@ def add_prices() -> None:
 
 def keep_all() -> None:
     """Have no task removed: a demo shows all that ever was."""
-    for workflow in (WORKFLOW, EMAIL_WORKFLOW, REFUND_WORKFLOW, returns.RETURN_WORKFLOW):
+    after = (REFUND_WORKFLOW, returns.RETURN_WORKFLOW, claims.CLAIM_WORKFLOW)
+    for workflow in (WORKFLOW, EMAIL_WORKFLOW, *after):
         keep_tasks(workflow, days=None)
 
 

@@ -72,6 +72,18 @@ def test_return_without_a_task(asked):
     assert "neither a task nor a submission" in problem
 
 
+def test_claim_without_a_task(asked):
+    lost = uuid4()
+    plant(
+        "INSERT INTO orders_claim (id, order_id, parcel, state, created_at) VALUES"
+        " (%(id)s, %(order)s, 'TRK1', 'asked', clock_timestamp() - interval '1 hour')",
+        id=lost,
+        order=asked.order,
+    )
+    (problem,) = of(asked, str(lost))
+    assert "neither a task nor a submission" in problem
+
+
 def test_return_that_pays_without_a_refund(asked):
     plant("UPDATE orders_return SET paid = 10 WHERE id = %(id)s", id=asked.row.id)
     (problem,) = of(asked, str(asked.row.id))
