@@ -169,7 +169,9 @@ if RISK_DECISION_HOURS < 1:
 
 # --- After the order -----------------------------------------------------------------------------
 RETURN_WITHIN_DAYS = env.number("RETURN_WITHIN_DAYS", 30)  # from when the order is completed
-CLAIM_AFTER_DAYS = env.number("CLAIM_AFTER_DAYS", 7)  # likewise: then a parcel may be claimed as lost
+CLAIM_AFTER_DAYS = env.number(
+    "CLAIM_AFTER_DAYS", 7
+)  # likewise: then a parcel may be claimed as lost
 
 # --- Telling customers ---------------------------------------------------------------------------
 CURRENCY = env.currency("CURRENCY", "EUR")  # the shop's: docs/run/configure.md#money

@@ -36,7 +36,7 @@ def _without_refund(table: str, workflow: str) -> Check:
         remedy="Look at it and at the order's refunds, and pay back what is missing.",
         query=f"""
         SELECT t.reference, 'pays ' || r.paid || ' minor units back, but the order has no such refund'
-        FROM audit_task t JOIN {table} r ON r.id::text = t.reference
+        FROM audit_task t JOIN {table} r ON r.id = t.order_id
         WHERE t.workflow = '{workflow}' AND r.paid > 0 AND NOT EXISTS (
             SELECT 1 FROM orders_refund f WHERE f.order_id = r.order_id AND f.amount = r.paid)
         """,  # noqa: S608 - no input in it
@@ -53,7 +53,7 @@ CHECKS = (
         query=f"""
         SELECT t.reference, b.units || ' of ' || b.sku || ' come back, but ' || coalesce(l.quantity, 0)
             || ' were bought'
-        FROM audit_task t JOIN orders_return r ON r.id::text = t.reference
+        FROM audit_task t JOIN orders_return r ON r.id = t.order_id
         CROSS JOIN LATERAL (
             SELECT line->>'sku' AS sku, sum((line->>'quantity')::int) AS units
             FROM orders_return o, jsonb_array_elements(o.lines) line

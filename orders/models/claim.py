@@ -18,7 +18,7 @@ class ClaimState(models.TextChoices):
 
 
 class Claim(models.Model):
-    """A parcel that is said to be lost. Its id is the reference of its task."""
+    """A parcel that its customer misses. Its id is the reference of its task."""
 
     id = models.UUIDField(primary_key=True, editable=False)
     # its index finds an order's claims

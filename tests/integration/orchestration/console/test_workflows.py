@@ -46,8 +46,7 @@ def test_workflows_are_drawn_with_counts_by_step(client):
     assert again[ACTION] == "greeter.greet undone by greeter.take_back"
     names = [section["id"].removeprefix("workflow-") for section in shown.all("section[id]")]
     # background tasks come last
-    assert names[-6:] == [
-        "claim_parcel",
+    assert names[-5:] == [
         "process_order",
         "refund_order",
         "return_order",
