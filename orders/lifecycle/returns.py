@@ -160,7 +160,7 @@ def record(submitted: Sequence[api.Submitted]) -> None:
     for submission in submitted:
         row = rows.get(submission.reference)
         facts = {name: value for name, value in submission.data.items() if name != "mail"}
-        if row is None or row.state != ReturnState.ASKED or facts != _facts(row):
+        if row is None or facts != _facts(row):
             raise api.Refused("no such return was asked for in the shop")
 
 
@@ -176,7 +176,9 @@ def receive(messages: Sequence[api.Status]) -> None:
     # orders first, in the order of their ids, as `ask` and the refunds lock them
     orders = Order.objects.filter(returns__in=ids).order_by("id")
     locked = {order.id: order for order in orders.select_for_update(no_key=True, of=("self",))}
-    rows = Return.objects.filter(id__in=ids).in_bulk()
+    # and the returns, as `arrived` does: what the warehouse reports at this moment is not lost
+    own = Return.objects.filter(id__in=ids).order_by("id").select_for_update(no_key=True)
+    rows = {row.id: row for row in own}
     for message in about:
         if row := rows.get(UUID(message.reference)):
             row.order = locked[row.order_id]
@@ -185,8 +187,8 @@ def receive(messages: Sequence[api.Status]) -> None:
 
 
 def _apply(row: Return, message: api.Status) -> None:
-    results = {step.name: step.result or {} for step in message.progress.steps if step.result} \
-        if message.progress else {}  # fmt: skip
+    steps = message.progress.steps if message.progress else ()
+    results = {step.name: step.result for step in steps if step.result}
     if label := results.get(LABEL, {}).get("tracking"):
         row.label = str(label)[:60]
         if row.state == ReturnState.ASKED:
@@ -194,10 +196,19 @@ def _apply(row: Return, message: api.Status) -> None:
     if row.ended:
         return
     if message.kind == api.StatusKind.UNDONE:
-        row.state = ReturnState.LAPSED
-        return_letters.send_lapsed(row)
+        _end(row)
     elif message.kind == api.StatusKind.COMPLETED:
         _settle(row, results[INSPECT])
+
+
+def _end(row: Return) -> None:
+    """Note that a return was undone: no parcel came, or staff ended it since."""
+    if row.awaited:
+        row.state = ReturnState.LAPSED
+        return_letters.send_lapsed(row)
+    else:
+        row.state = ReturnState.REFUSED
+        return_letters.send_refused(row)
 
 
 def _settle(row: Return, seen: Mapping[str, Any]) -> None:

@@ -1,17 +1,19 @@
 """Returns: the label, the parcel, the inspection and the money; never more units than were bought."""
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from uuid import uuid4
 
 import pytest
-from django.db import connections
+from django.db import connections, transaction
 from django.test import Client
 
 from orchestration import api
 from orchestration.models import Task
 from orchestration.testing.outcomes import done, in_doubt
-from orders.lifecycle import refunds, returns
+from orders.lifecycle import refunds, returns, snapshots
 from orders.models import Order, Refund, Return
+from tests.support.database import another
 from tests.support.page import elements
 from tests.support.shop import (
     buy,
@@ -271,3 +273,55 @@ def test_page_with_returns_query_count(client, order, django_assert_max_num_quer
         ask(order, sku_0=1)
     with django_assert_max_num_queries(7):
         order_page(client, order)
+
+
+WAITS = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.usefixtures("shelf")
+def test_parcel_that_arrives_while_the_label_is_reported_has_arrived(client):
+    """Fails without the lock of the returns' rows: the report of the label overwrites it."""
+    order = buy(client)
+    carry_out()
+    finish_all()
+    row = ask(order, sku_0=1)
+    progress = snapshots.of(Order.objects.get(id=order))
+    label = replace(progress.steps[0], name="make_label", result={"tracking": "RET1"})
+    status = api.Status(
+        workflow="return_order", reference=str(row.id), number=1, kind=api.StatusKind.REMINDER,
+        at=row.created_at, detail={},
+        progress=replace(progress, steps=(label,)),
+    )  # fmt: skip
+
+    def report():
+        try:
+            with transaction.atomic():
+                returns.receive([status])
+        finally:
+            connections.close_all()
+
+    with another() as cursor, ThreadPoolExecutor(1) as pool:
+        cursor.execute("BEGIN")
+        cursor.execute("UPDATE orders_return SET state = 'arrived' WHERE id = %s", [str(row.id)])
+        reported = pool.submit(report)
+        with another() as watch:
+            waits = 0
+            while not waits and not reported.done():
+                watch.execute(WAITS)
+                waits = watch.fetchone()[0]
+        cursor.execute("COMMIT")
+        reported.result()
+    row.refresh_from_db()
+    assert (row.state, row.label) == ("arrived", "RET1")
+
+
+def test_return_that_staff_undo_after_its_parcel_came_is_refused(run, order):
+    row = labelled(run, order, sku_0=1)
+    returns.arrived(row.id, by="wim")
+    run.go()
+    api.request_undo("return_order", str(row.id), actor="ann", reason="empty", id=uuid4())
+    run.go()
+    row.refresh_from_db()
+    assert row.state == "refused"
+    assert len(letters("return-refused")) == 1
