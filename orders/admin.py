@@ -20,7 +20,9 @@ from orchestration.api import CappedPaginator, format_money
 from .admin_export import as_csv
 from .admin_figures import figures
 from .admin_prices import DatedPriceInline, NewDatedPriceInline
+from .admin_read_only import ReadOnly
 from .admin_refunds import refund_page
+from .admin_returns import ClaimInline, ReturnInline, returns_page
 from .amount_fields import InCurrency
 from .charges import from_json
 from .lifecycle import operator_search, snapshots
@@ -32,22 +34,6 @@ from .times import moment as in_words
 
 linebreak = mark_safe("<br>")
 PICTURE = re.compile("[A-Za-z0-9_-]+")
-
-
-class ReadOnly:
-    """Denies changes: these rows are what was sent to the partners."""
-
-    def has_add_permission(self, _request: HttpRequest, _parent: Any = None) -> bool:
-        """Refuse."""
-        return False
-
-    def has_change_permission(self, _request: HttpRequest, _thing: Any = None) -> bool:
-        """Refuse."""
-        return False
-
-    def has_delete_permission(self, _request: HttpRequest, _thing: Any = None) -> bool:
-        """Refuse."""
-        return False
 
 
 class ProductForm(InCurrency):
@@ -154,7 +140,7 @@ class OrderAdmin(ReadOnly, admin.ModelAdmin):  # type: ignore[type-arg] # as abo
     search_fields = ["number", "email", "id"]
     exclude = ["snapshot", "asked", "total"]  # the task's page shows the first two
     readonly_fields = ["amount", "price", "money", "task"]
-    inlines = [LineInline, ParcelInline, RefundInline]
+    inlines = [LineInline, ParcelInline, RefundInline, ReturnInline, ClaimInline]
     # counting millions of orders is slow
     paginator = CappedPaginator
     show_full_result_count = False
@@ -174,6 +160,7 @@ class OrderAdmin(ReadOnly, admin.ModelAdmin):  # type: ignore[type-arg] # as abo
         return [
             path("figures/", own(self.figures), name="orders_order_figures"),
             path("<uuid:order_id>/refund/", own(self.refund), name="orders_order_refund"),
+            path("<uuid:order_id>/returns/", own(self.returns), name="orders_order_returns"),
             *super().get_urls(),
         ]
 
@@ -192,6 +179,19 @@ class OrderAdmin(ReadOnly, admin.ModelAdmin):  # type: ignore[type-arg] # as abo
             request, order, {**self.admin_site.each_context(request), "opts": self.opts}
         )
 
+    def returns(self, request: HttpRequest, order_id: UUID) -> HttpResponse:
+        """Show what comes back to those who may report that it has arrived."""
+        if not self.may_receive(request):
+            raise PermissionDenied
+        order = get_object_or_404(Order, pk=order_id)
+        return returns_page(
+            request, order, {**self.admin_site.each_context(request), "opts": self.opts}
+        )
+
+    def may_receive(self, request: HttpRequest) -> bool:
+        """Return whether a user may see orders and change returns."""
+        return self.has_view_permission(request) and request.user.has_perm("orders.change_return")
+
     def may_refund(self, request: HttpRequest) -> bool:
         """Return whether a user may see orders and pay back."""
         return self.has_view_permission(request) and request.user.has_perm("orders.add_refund")
@@ -199,8 +199,9 @@ class OrderAdmin(ReadOnly, admin.ModelAdmin):  # type: ignore[type-arg] # as abo
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
     ) -> HttpResponse:
-        """Offer the refund beside the order."""
+        """Offer the refund and the returns beside the order."""
         more = {**(extra_context or {}), "may_refund": self.may_refund(request)}
+        more["may_receive"] = self.may_receive(request)
         return super().change_view(request, object_id, form_url, more)
 
     @admin.display(description="how the total comes about")

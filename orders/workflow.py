@@ -30,13 +30,16 @@ from .api import scopes  # noqa: F401 - registers the scopes
 from .audit.runner import audit
 from .cards import CONFIRMED_WITHIN
 from .lifecycle.changes import accepted, permit
+from .lifecycle.claim_workflow import CLAIM
 from .lifecycle.loading import load
 from .lifecycle.message import APPLICATION, EMAIL_WORKFLOW, PARCEL_WORKFLOW, PRIVATE, WORKFLOW
 from .lifecycle.numbers import number
 from .lifecycle.operator_search import find
 from .lifecycle.operator_view import customer_view
+from .lifecycle.readdressing import CHANGED
 from .lifecycle.refunds import REFUND_WORKFLOW
 from .lifecycle.reminders import REMIND_AFTER
+from .lifecycle.return_workflow import RETURN
 from .lifecycle.status import receive
 from .lifecycle.submission import record
 from .parcels import plan, send_parcel
@@ -103,6 +106,7 @@ register(
                     "currency": field("currency"),
                     "email": loaded("email"),
                     "address": loaded("address"),
+                    CHANGED: field(CHANGED, default=None),
                 },
                 returns=Decision,
                 refused={TOO_RISKY: "undo"},
@@ -121,6 +125,7 @@ register(
                     "order": field("order"),
                     "reservation": result("reserve_stock", "id"),
                     "address": loaded("address"),
+                    CHANGED: field(CHANGED, default=None),
                 },
                 undo="cancel",
                 undo_request={"key": key("create_shipment")},
@@ -149,6 +154,7 @@ register(
                     "warehouse": item("warehouse"),
                     "lines": item("lines"),
                     "by_courier": item("by_courier"),
+                    CHANGED: field(CHANGED, default=None),
                 },
                 refused={"child_undone": "pass"},  # the others go on
             ),
@@ -236,6 +242,8 @@ register(
     )
 )
 
+register(RETURN)
+register(CLAIM)
 receive_status(APPLICATION, receive)
 register_audit(APPLICATION, audit)
 register_external_view(WORKFLOW, customer_view)

@@ -4,14 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from sandbox.fields import text, whole
+from sandbox.fields import text
+from sandbox.goods import MAIN, Lines, by_warehouse, read_lines, show_lines
 from sandbox.partner import NO_EFFECT, Call, Effect, Entry, Json, NewId, Partner
 from sandbox.refusals import Refusal, bad_field
 
-Lines = list[
-    list[Any]
-]  # [[sku, quantity, warehouse], ...]; of older ledgers [[sku, quantity], ...]
-MAIN = "main"  # the warehouse of stock that is set without one
 COUNTS = ("start", "on_hand", "reserved", "shipped")
 
 
@@ -42,6 +39,7 @@ class Reservation:
     lines: Lines
     released: bool = False
     shipped: set[str] = field(default_factory=set)
+    returned: dict[str, int] = field(default_factory=dict)
 
     @property
     def warehouses(self) -> set[str]:
@@ -69,13 +67,22 @@ class Inventory(Partner):
         """Reserve or release; raises Refusal for too little stock, or a shipped reservation."""
         if call.action == "release":
             return self._release(self.reservation(call.ref or ""))
-        text(call.params, "order")
-        lines = self._allocated(_lines(call.params))
+        order = text(call.params, "order")
+        if call.action == "restock":
+            return self._restock(order, read_lines(call.params), new_id)
+        lines = self._allocated(read_lines(call.params))
         return Effect(201, ref=new_id("rsv"), detail=lines)
 
     def undo(self, done: Entry, new_id: NewId) -> Effect:
-        """Release the reservation that was made."""
+        """Release the reservation that was made; goods that came back stay on the shelf."""
         _ = new_id
+        if done.action == "restock":
+            raise Refusal(
+                409,
+                "restocked",
+                "Goods that came back are sold again: this is not undone.",
+                stored=True,
+            )
         return self._release(self.reservations[done.ref or ""])
 
     def apply(self, entry: Entry) -> str | None:
@@ -84,6 +91,9 @@ class Inventory(Partner):
             self._set(entry.detail)
             return None
         ref = entry.ref or ""
+        if entry.effect == "restock":
+            self._take_back(self.sent(entry.order or ""), entry.detail)
+            return None
         if entry.effect == "reserve":
             lines = [[*line, MAIN][:3] for line in entry.detail]
             made = Reservation(ref, entry.order or "", entry.key, lines)
@@ -97,7 +107,9 @@ class Inventory(Partner):
         return reservation.key
 
     def body(self, entry: Entry) -> Json:
-        """Return the reservation as it was right after the call."""
+        """Return the reservation, or what came back, as it was right after the call."""
+        if entry.action == "restock":
+            return {"id": entry.ref, "order": entry.order, "lines": show_lines(entry.detail)}
         reservation = self.reservations[entry.ref or ""]
         return _show(reservation, "reserved" if entry.action == "reserve" else "released")
 
@@ -118,6 +130,12 @@ class Inventory(Partner):
             raise Refusal(404, "unknown_reservation", f"Unknown reservation '{ref}'.")
         return reservation
 
+    def sent(self, order: str) -> list[Reservation]:
+        """Return the reservations of an order of which goods were sent."""
+        return [
+            known for known in self.reservations.values() if known.order == order and known.shipped
+        ]
+
     def ship(self, ref: str, warehouses: set[str]) -> None:
         """Move a reservation's stock of some warehouses from reserved to shipped."""
         reservation = self.reservations[ref]
@@ -137,11 +155,11 @@ class Inventory(Partner):
         """
         if not levels:
             raise bad_field("sku", "Send an object of quantities by SKU, as in {'mug': 40}.")
-        quantities = {sku: _by_warehouse(sku, value) for sku, value in levels.items()}
+        quantities = {sku: by_warehouse(sku, value) for sku, value in levels.items()}
         return {
-            sku: by_warehouse
-            for sku, by_warehouse in quantities.items()
-            if sku not in self.stock or self.stock[sku].warehouses != by_warehouse
+            sku: counts
+            for sku, counts in quantities.items()
+            if sku not in self.stock or self.stock[sku].warehouses != counts
         }
 
     def levels(self) -> Json:
@@ -157,10 +175,34 @@ class Inventory(Partner):
     def _set(self, quantities: Mapping[str, Any]) -> None:
         for sku, value in quantities.items():
             stock = self.stock.setdefault(sku, Stock())
-            stock.warehouses = _by_warehouse(sku, value)
+            stock.warehouses = by_warehouse(sku, value)
             quantity = sum(stock.warehouses.values())
             stock.start += quantity - stock.on_hand
             stock.on_hand = quantity
+
+    def _restock(self, order: str, lines: dict[str, int], new_id: NewId) -> Effect:
+        """Have units of what was sent on hand again; raises Refusal for more than are left of it."""
+        sent = self.sent(order)
+        for sku, quantity in lines.items():
+            left = sum(_not_returned(reservation).get(sku, 0) for reservation in sent)
+            if quantity > left:
+                raise Refusal(
+                    409,
+                    "more_than_sent",
+                    f"Only {left} of '{sku}' can come back, but {quantity} did.",
+                    stored=True,
+                    sku=sku,
+                )
+        return Effect(201, ref=new_id("ret"), detail=[[sku, count] for sku, count in lines.items()])
+
+    def _take_back(self, sent: list[Reservation], lines: Lines) -> None:
+        for sku, quantity in lines:
+            left = quantity
+            for reservation in sent:
+                part = min(left, _not_returned(reservation).get(sku, 0))
+                reservation.returned[sku] = reservation.returned.get(sku, 0) + part
+                left -= part
+            self._move([[sku, quantity, MAIN]], "shipped", "on_hand")
 
     def _release(self, reservation: Reservation) -> Effect:
         if reservation.shipped:
@@ -221,23 +263,12 @@ def _of(reservation: Reservation, warehouses: set[str]) -> Lines:
     return [line for line in reservation.lines if line[2] in warehouses]
 
 
-def _by_warehouse(sku: str, value: Any) -> dict[str, int]:
-    """Return the quantities in each warehouse; raises Refusal."""
-    by_name = value if isinstance(value, dict) and value else {MAIN: value}
-    return {name: whole(quantity, sku, least=0) for name, quantity in by_name.items()}
-
-
-def _lines(params: Mapping[str, Any]) -> dict[str, int]:
-    lines = params.get("lines")
-    if not isinstance(lines, list) or not lines:
-        raise bad_field("lines", "'lines' must be a non-empty list of {sku, quantity}.")
-    quantities: dict[str, int] = {}
-    for line in lines:
-        if not isinstance(line, dict):
-            raise bad_field("lines", f"Each line must be {{sku, quantity}}, but one is {line!r}.")
-        sku = text(line, "sku")
-        quantities[sku] = quantities.get(sku, 0) + whole(line.get("quantity"), "quantity", least=1)
-    return quantities
+def _not_returned(reservation: Reservation) -> dict[str, int]:
+    """Return what was sent of a reservation and did not come back."""
+    left = {sku: -quantity for sku, quantity in reservation.returned.items()}
+    for sku, quantity, _ in _of(reservation, reservation.shipped):
+        left[sku] = left.get(sku, 0) + quantity
+    return left
 
 
 def _show(reservation: Reservation, status: str) -> Json:
@@ -247,8 +278,3 @@ def _show(reservation: Reservation, status: str) -> Json:
         "order": reservation.order,
         "lines": show_lines(reservation.lines),
     }
-
-
-def show_lines(lines: Lines) -> list[Json]:
-    """Return lines as JSON objects."""
-    return [dict(zip(("sku", "quantity", "warehouse"), line, strict=False)) for line in lines]

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 from aiohttp.web import BaseRequest, StreamResponse
 
-from sandbox.inventory import show_lines
+from sandbox.goods import show_lines
 from sandbox.ledger import Ledger
 from sandbox.partner import Entry, Json
 from sandbox.refusals import bad_field

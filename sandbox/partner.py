@@ -10,9 +10,9 @@ NewId = Callable[[str], str]
 
 # Each partner's do actions (value: the action that undoes it by id, if it has one).
 DOES: dict[str, dict[str, str | None]] = {
-    "inventory": {"reserve": "release"},
+    "inventory": {"reserve": "release", "restock": None},
     "payment": {"authorize": "cancel", "capture": "refund", "customer": None},
-    "shipping": {"book": "cancel"},
+    "shipping": {"book": "cancel", "label": "void"},
     "courier": {"book": "cancel"},
     "mail": {"send": None},
     "bench": {"call": None},

@@ -6,6 +6,7 @@ from typing import Any
 
 from sandbox.fields import text
 from sandbox.inventory import Inventory, Reservation
+from sandbox.labels import LABEL_ACTIONS, Labels
 from sandbox.partner import NO_EFFECT, Call, Effect, Entry, Json, NewId, Partner
 from sandbox.refusals import Refusal
 
@@ -110,11 +111,43 @@ class Carrier(Partner):
 
 
 class Shipping(Carrier):
-    """The usual carrier, which does not go everywhere."""
+    """The usual carrier, which does not go everywhere, and also brings back what customers return."""
 
     name = "shipping"
     prefix = "shp"
     not_served = frozenset({"PT"})
+
+    def __init__(self, inventory: Inventory) -> None:
+        super().__init__(inventory)
+        self.labels = Labels()
+
+    def decide(self, call: Call, new_id: NewId) -> Effect:
+        """Book, make a label, or cancel; raises Refusal for what cannot be shipped or has a label."""
+        if call.action in LABEL_ACTIONS:
+            return self.labels.decide(call, new_id)
+        return super().decide(call, new_id)
+
+    def undo(self, done: Entry, new_id: NewId) -> Effect:
+        """Cancel the shipment that was booked, or the label."""
+        if done.action in LABEL_ACTIONS:
+            return self.labels.undo(done)
+        return super().undo(done, new_id)
+
+    def apply(self, entry: Entry) -> str | None:
+        """Move the stock, or note the label; cancelling undoes the key that made either."""
+        if entry.effect in LABEL_ACTIONS:
+            return self.labels.apply(entry)
+        return super().apply(entry)
+
+    def body(self, entry: Entry) -> Json:
+        """Return the shipment or the label as it was right after the call."""
+        if entry.action in LABEL_ACTIONS:
+            return self.labels.body(entry)
+        return super().body(entry)
+
+    def order_of(self, ref: str) -> str | None:
+        """Return the order of a shipment or a label."""
+        return super().order_of(ref) or self.labels.order_of(ref)
 
 
 class Courier(Carrier):

@@ -20,6 +20,8 @@ COUNTS = {
     "releases": (["inventory"], ["release"]),
     "shipments": (CARRIERS, ["book"]),
     "shipments_cancelled": (CARRIERS, ["cancel"]),
+    "labels": (["shipping"], ["label"]),
+    "labels_void": (["shipping"], ["void"]),
     "mails": (["mail"], ["send"]),
     "mails_recalled": (["mail"], ["recall"]),
     "calls": (["bench"], ["call"]),

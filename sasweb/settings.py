@@ -170,6 +170,9 @@ if RISK_UNDECIDED not in {"undo", "pass", "error"}:
     raise ImproperlyConfigured(f"RISK_UNDECIDED is {RISK_UNDECIDED!r}; it is undo, pass or error.")
 if RISK_DECISION_HOURS < 1:
     raise ImproperlyConfigured("RISK_DECISION_HOURS is at least 1.")
+# docs/run/configure.md#returns-and-lost-parcels; counted from when the order is completed
+RETURN_WITHIN_DAYS = env.number("RETURN_WITHIN_DAYS", 30)
+CLAIM_AFTER_DAYS = env.number("CLAIM_AFTER_DAYS", 7)
 
 # --- Telling customers ---------------------------------------------------------------------------
 CURRENCY = env.currency("CURRENCY", "EUR")  # the shop's: docs/run/configure.md#money

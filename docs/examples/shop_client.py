@@ -77,6 +77,22 @@ class Shop:
         """Cancel an order; raises `ShopError` with the code "cannot_be_cancelled" if it is too late."""
         return self._ask("POST", f"/api/orders/{order}/cancel", {"reason": reason})
 
+    def readdress(self, order: str, address: Mapping[str, Any]) -> dict[str, Any]:
+        """Send an order elsewhere; raises `ShopError` with "cannot_be_readdressed" if it is too late."""
+        return self._ask("POST", f"/api/orders/{order}/address", address)
+
+    def send_back(
+        self, order: str, *, key: str, lines: Sequence[Mapping[str, Any]], reason: str = "other"
+    ) -> dict[str, Any]:
+        """Ask for a return of `lines`; the same `key` is one return of this order."""
+        body = {"order": order, "lines": list(lines), "reason": reason}
+        return self._ask("POST", "/api/returns", body, {"Idempotency-Key": key})
+
+    def returns(self, order: str) -> list[dict[str, Any]]:
+        """Read the returns of an order."""
+        answer = self._ask("GET", f"/api/returns?{urlencode({'order': order})}")
+        return list(answer["returns"])
+
     def messages(self, *, wait: int = 0, limit: int = 100) -> list[Message]:
         """Fetch the oldest messages; they come again until they are acknowledged."""
         query = urlencode({"wait": wait, "limit": limit})

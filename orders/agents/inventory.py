@@ -15,6 +15,7 @@ from .partner import BY_KEY, MEND_WITHIN, KeyedAgent
 
 ALLOCATED = exact_object(sku=TEXT, quantity=POSITIVE, warehouse=TEXT)
 IN_WAREHOUSES = {"type": "array", "items": ALLOCATED, "default": []}
+GOODS = exact_object(order=TEXT, lines=non_empty_list(open_object(sku=TEXT, quantity=POSITIVE)))
 
 
 class Inventory(KeyedAgent):
@@ -31,7 +32,7 @@ class Inventory(KeyedAgent):
         "on_rejection": "wait",  # the customer may leave out or wait for what is sold out
         "resolve_within": MEND_WITHIN,
     }
-    results = {"reserve": {"id": str}, "release": {"effect": str}}
+    results = {"reserve": {"id": str}, "release": {"effect": str}, "restock": {"id": str}}
 
     def ledger(self) -> Iterable[LedgerEntry] | None:
         """Return what the inventory did, then its stock of each SKU."""
@@ -49,7 +50,7 @@ class Inventory(KeyedAgent):
         """Return what was done, and where the goods are if that is not in one warehouse."""
         done = super().result_of(call, answer)
         lines = answer.get("lines", [])
-        if len({line.get("warehouse") for line in lines}) < 2:
+        if call.action != "reserve" or len({line.get("warehouse") for line in lines}) < 2:
             return done
         return {
             **done,
@@ -57,9 +58,7 @@ class Inventory(KeyedAgent):
         }
 
     @action(
-        accepts=exact_object(
-            order=TEXT, lines=non_empty_list(open_object(sku=TEXT, quantity=POSITIVE))
-        ),
+        accepts=GOODS,
         returns=optional(exact_object(id=TEXT, lines=IN_WAREHOUSES), "lines"),
         guarded=("order", "lines"),
     )
@@ -68,13 +67,19 @@ class Inventory(KeyedAgent):
 
         `lines` [{sku, quantity, warehouse}] are there if not all of it is in one warehouse.
         """
-        lines = [
-            {"sku": line["sku"], "quantity": line["quantity"]} for line in call.payload["lines"]
-        ]
-        body = {"order": call.payload["order"], "lines": lines}
-        return await self.done(call, "/inventory/reservations", body)
+        return await self.done(call, "/inventory/reservations", _goods(call))
 
     @action(accepts=BY_KEY, returns=exact_object(effect=TEXT), guarded=("key",))
     async def release(self, call: Call) -> dict[str, Any]:
         """Release what {key} reserved, if anything; returns {effect}: release or none."""
         return await self.undone(call)
+
+    @action(accepts=GOODS, returns=exact_object(id=TEXT), guarded=("order", "lines"))
+    async def restock(self, call: Call) -> dict[str, Any]:
+        """Have {order, lines} that came back on hand again; returns {id}."""
+        return await self.done(call, "/inventory/returns", _goods(call))
+
+
+def _goods(call: Call) -> dict[str, Any]:
+    lines = [{"sku": line["sku"], "quantity": line["quantity"]} for line in call.payload["lines"]]
+    return {"order": call.payload["order"], "lines": lines}

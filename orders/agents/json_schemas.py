@@ -4,6 +4,7 @@ from typing import Any
 
 TEXT = {"type": "string", "minLength": 1}
 POSITIVE = {"type": "integer", "minimum": 1}
+MOMENT = {"type": ["string", "null"]}
 CURRENCY = {"type": "string", "pattern": "^[A-Za-z]{3}$"}
 
 

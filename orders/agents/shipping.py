@@ -6,7 +6,7 @@ from django.conf import settings
 
 from orchestration.api import Call, action
 
-from .json_schemas import ADDRESS, POSITIVE, TEXT, exact_object, non_empty_list, optional
+from .json_schemas import ADDRESS, MOMENT, POSITIVE, TEXT, exact_object, non_empty_list, optional
 from .partner import BY_KEY, KeyedAgent
 
 # where the other carrier takes a parcel: the usual one does not go there, or has been away for long
@@ -15,8 +15,14 @@ LINES = non_empty_list(exact_object(sku=TEXT, quantity=POSITIVE))
 # `lines` are for people who read the request: the warehouse knows what it has reserved
 BOOKING = optional(
     exact_object(
-        order=TEXT, reservation=TEXT, address=ADDRESS, warehouse={"type": "string"}, lines=LINES
+        order=TEXT,
+        reservation=TEXT,
+        address=ADDRESS,
+        address_changed=MOMENT,
+        warehouse={"type": "string"},
+        lines=LINES,
     ),
+    "address_changed",
     "warehouse",
     "lines",
 )
@@ -37,11 +43,13 @@ class Carrier(KeyedAgent):
         guarded=("order", "reservation", "address", "warehouse", "lines"),
     )
     async def book(self, call: Call) -> dict[str, Any]:
-        """Book {order, reservation, address, warehouse?, lines?}; returns {id, tracking}.
+        """Book {order, reservation, address, address_changed?, warehouse?, lines?}; returns {id, tracking}.
 
-        The parcel has what is reserved in the warehouse; without one, all of the reservation.
+        The parcel has what is reserved in the warehouse; without one, all of the reservation. When the
+        address was changed is not the carrier's: it has the engine refuse a later change.
         """
-        body = {name: value for name, value in call.payload.items() if name != "lines"}
+        sent = ("order", "reservation", "address", "warehouse")
+        body = {name: call.payload[name] for name in sent if name in call.payload}
         return await self.done(call, f"/{self.partner}/shipments", body)
 
     @action(accepts=BY_KEY, returns=exact_object(effect=TEXT), guarded=("key",))
@@ -54,11 +62,26 @@ class Carrier(KeyedAgent):
 
 
 class Shipping(Carrier):
-    """The usual carrier."""
+    """The usual carrier, which also brings back what customers return."""
 
     name = "shipping"
     partner = "shipping"
     base_url = settings.SHIPPING_URL
+    results = {**Carrier.results, "label": {"id": str, "tracking": str}, "void": {"effect": str}}
+
+    @action(
+        accepts=exact_object(**{"order": TEXT, "return": TEXT}),
+        returns=exact_object(id=TEXT, tracking=TEXT),
+        guarded=("order", "return"),
+    )
+    async def label(self, call: Call) -> dict[str, Any]:
+        """Make the label of {order, return}; returns {id, tracking}. A return has one at a time."""
+        return await self.done(call, "/shipping/labels", call.payload)
+
+    @action(accepts=BY_KEY, returns=exact_object(effect=TEXT), guarded=("key",))
+    async def void(self, call: Call) -> dict[str, Any]:
+        """Have the label that {key} made, if any, cost nothing; returns {effect}: void or none."""
+        return await self.undone(call)
 
 
 class Courier(Carrier):

@@ -13,7 +13,7 @@ from django.views.decorators.csrf import csrf_exempt
 from ninja import NinjaAPI
 from ninja.openapi.schema import OpenAPISchema
 
-from . import orders, problems, products, schemas, status_messages
+from . import orders, problems, products, returns, schemas, status_messages
 from .auth import Token, add_rate_headers
 from .problems import MEDIA_TYPE, Problem
 from .reference import Reference
@@ -91,6 +91,7 @@ api = OrdersAPI(
 ROUTERS = {
     "/products": products.router,
     "/orders": orders.router,
+    "/returns": returns.router,
     "/status-messages": status_messages.router,
 }
 for prefix, router in ROUTERS.items():

@@ -80,7 +80,8 @@ def full(request: HttpRequest, row: Placement) -> dict[str, Any]:
         **(_as_it_is(order) if order else {}),
         "status": _status(row, order),
         "cancellable": progress is not None and progress.undoable and not pending,
-        "cancellation": _cancellation(asked),
+        "cancellation": _asked(asked, Change.CANCEL),
+        "address_change": _asked(asked, Change.ADDRESS),
         "payment_due": _payment_due(request, progress) if not pending else None,
         "tracking": parcel(progress),
         "parcels": _parcels(order, progress),
@@ -128,9 +129,9 @@ def _status(row: Placement, order: Order | None) -> str:
     return STATUS[progress.state if progress else None]
 
 
-def _cancellation(asked: ChangeRequest | None) -> str | None:
-    """Return the state of the last request, if it was to cancel."""
-    if asked is None or asked.act is not Change.CANCEL:
+def _asked(asked: ChangeRequest | None, act: Change) -> str | None:
+    """Return the state of the last request, if it was this one."""
+    if asked is None or asked.act is not act:
         return None
     return "asked" if asked.pending else "refused"
 

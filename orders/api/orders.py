@@ -13,10 +13,10 @@ from ninja import Body, Header, Query, Router, Status
 
 from orchestration import api
 from orders.currency import LARGEST_TOTAL, shop_currency
-from orders.lifecycle import changes, discounts, placement, queries
+from orders.lifecycle import changes, discounts, placement, queries, readdressing
 from orders.lifecycle.message import Message, fingerprint
 from orders.models import Order, Placement
-from orders.shop.forms import CheckoutForm
+from orders.shop.forms import AddressForm, CheckoutForm
 
 from . import order_json, pricing, schemas
 from .auth import Token, caller, check_priority
@@ -143,6 +143,37 @@ def cancel(
     # not undoable: it is cancelled, being cancelled, or the request is pending
     if refusal not in {None, api.Refusal.NOT_UNDOABLE}:
         raise conflict("cannot_be_cancelled", f"The order cannot be cancelled: {refusal.value}.")
+    return Status(202, order_json.full(request, row))
+
+
+@router.post(
+    "/{uuid:order_id}/address",
+    auth=Token(WRITE_ORDERS),
+    summary="Change the address of an order",
+    operation_id="changeAddress",
+    response={202: schemas.Order},
+)
+def change_address(request: HttpRequest, order_id: UUID, address: schemas.Address) -> Status[Any]:
+    """Send an order elsewhere in its country, until its parcel is booked.
+
+    The request is carried out later: `address_change` is `asked` until then, or `refused` if it
+    came too late.
+    """
+    row = _own(request, order_id)
+    form = AddressForm(address.model_dump())
+    if not form.is_valid():
+        raise invalid([pricing.field_error(name, errors) for name, errors in form.errors.items()])
+    actor = f"application {caller(request).name}"
+    try:
+        refusal = readdressing.readdress(order_id, form.address(), actor=actor)
+    except Order.DoesNotExist:
+        raise conflict("not_taken_yet", "The order is not in process yet.") from None
+    except readdressing.OtherCountry:
+        detail = "Shipping and tax were agreed for the order's country."
+        raise conflict("cannot_be_readdressed", detail) from None
+    if refusal is not None:
+        detail = "The order is on its way, stopped, cancelled, or another change is pending."
+        raise conflict("cannot_be_readdressed", detail)
     return Status(202, order_json.full(request, row))
 
 

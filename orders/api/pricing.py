@@ -1,5 +1,6 @@
 """What a new order costs by today's prices, with shipping, tax and discount."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -33,13 +34,19 @@ def quote_of(order: schemas.NewOrder) -> Quote:
     return replace(quote, discount=discount)
 
 
-def _price(order: schemas.NewOrder) -> PricedCart:
-    """Price the lines; raise `Problem` for a product that is not sold, or on two lines."""
-    names = [line.sku for line in order.lines]
+def check_each_once(lines: Sequence[schemas.NewLine]) -> None:
+    """Raise `Problem` for a product that is on two lines."""
+    names = [line.sku for line in lines]
     if twice := [number for number, name in enumerate(names) if name in names[:number]]:
         raise invalid(
             [field_error(f"lines.{n}.sku", ["A product may be on one line only."]) for n in twice]
         )
+
+
+def _price(order: schemas.NewOrder) -> PricedCart:
+    """Price the lines; raise `Problem` for a product that is not sold, or on two lines."""
+    check_each_once(order.lines)
+    names = [line.sku for line in order.lines]
     products = {
         product.sku: product for product in Product.objects.raw(PRODUCTS, [names, shop_currency()])
     }

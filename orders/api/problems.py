@@ -31,6 +31,10 @@ WHAT_TO_DO = {  # by code
     "another application is not found either.",
     "method_not_allowed": "Use one of the methods in Allow.",
     "cannot_be_cancelled": "The order can no longer be cancelled. Contact the shop's staff.",
+    "cannot_be_readdressed": "Leave the address, or contact the shop's staff. Within another country, cancel "
+    "the order and place a new one.",
+    "not_returnable": "Only completed orders can be sent back, and only for some weeks.",
+    "too_many_units": "Send at most the units in left.",
     "not_taken_yet": "Retry after the number of seconds in Retry-After.",
     "price_changed": "Check the lines in the answer. To accept the new total, send it as "
     "expected_total with a new key.",

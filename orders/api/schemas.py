@@ -24,6 +24,7 @@ POSTCODE = "As the country writes it. Required, except in Ireland."
 REGION = "County or province, by name or code; in Italy and Spain the postcode may stand for it."
 FAIRNESS_KEY = "Orders with different keys take turns; a burst with one key does not delay others."
 CANCELLATION = "The last request to cancel: pending or too late; null once accepted."
+ADDRESS_CHANGE = "The last request for another address, likewise."
 Status = Literal["received", "processing", "completed", "failed", "undoing", "undone"]
 
 ORDER = "7f3b8a52-5a0e-5c7e-9a57-0d4ee2a4c9d1"
@@ -196,6 +197,7 @@ class Order(Placed):
                     "status": "completed",
                     "cancellable": False,
                     "cancellation": None,
+                    "address_change": None,
                     "payment_due": None,
                     "refunded": 0,
                     "tracking": "TRK4711",
@@ -215,6 +217,9 @@ class Order(Placed):
     status: Status
     cancellable: Annotated[bool, Field(description="Whether the order can be cancelled now.")]
     cancellation: Annotated[Literal["asked", "refused"] | None, Field(description=CANCELLATION)]
+    address_change: Annotated[
+        Literal["asked", "refused"] | None, Field(description=ADDRESS_CHANGE)
+    ] = None
     refunded: Annotated[int, Field(description="Paid back since, of the total.", examples=[0])] = 0
     payment_due: Annotated[
         PaymentDue | None,

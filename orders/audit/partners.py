@@ -5,6 +5,7 @@ from orders.agents.partner_ledger import LEVEL
 from orders.lifecycle.message import PARCEL_WORKFLOW, WORKFLOW
 
 from .orders import MONEY
+from .returns import LABELS
 
 GOODS = "Look at the reservation by the order's id, and have the inventory correct it."
 
@@ -49,7 +50,7 @@ SELECT t.id, t.reference, t.state, t.quiet, coalesce(g.count, 0) AS count, g.wro
         AND (s.by_hand OR s.in_doubt)) AS unsure
 FROM audit_task t
 LEFT JOIN (
-    SELECT e.reference,
+    SELECT e.task,
         count(*) FILTER (WHERE e.kind = 'reserve') - count(*) FILTER (WHERE e.kind = 'release')
             AS count,
         bool_or(e.kind = 'reserve' AND e.detail <> w.goods) AS wrong
@@ -57,8 +58,8 @@ LEFT JOIN (
         SELECT order_id::text AS reference, jsonb_object_agg(sku, quantity) AS goods
         FROM orders_orderline WHERE order_id IN (SELECT order_id FROM audit_task) GROUP BY order_id
     ) w ON w.reference = e.reference
-    WHERE e.agent = 'inventory' AND e.kind IN ('reserve', 'release') GROUP BY e.reference
-) g ON g.reference = t.reference
+    WHERE e.agent = 'inventory' AND e.kind IN ('reserve', 'release') GROUP BY e.task
+) g ON g.task = t.id  -- not by the order: a claim reserves for it again
 WHERE t.workflow = '{WORKFLOW}'
 """  # noqa: S608 - no input in it
 
@@ -192,7 +193,7 @@ def _recorded(agent: str) -> Check:
 CHECKS = {  # by agent
     "payment": PAYMENT,
     "inventory": INVENTORY,
-    "shipping": (*CARRIERS, _recorded("shipping")),
+    "shipping": (*CARRIERS, LABELS, _recorded("shipping")),
     "courier": (_recorded("courier"),),
     "notification": (_recorded("notification"),),
 }

@@ -23,6 +23,7 @@ from orders.lifecycle.paying import CARD
 from orders.lifecycle.tracking import STOCK
 from orders.models import Product
 
+from . import afterwards
 from .catalogue import AWAY, GONE
 from .shoppers import FAR, Shoppers
 
@@ -105,6 +106,18 @@ SCENARIOS = (
     Scenario(name="in two parcels", also=AWAY),
     Scenario(name="one of two parcels is held up", also=AWAY, faults=[ADDRESS_UNKNOWN]),
     Scenario(name="by the courier", to=FAR),
+    Scenario(name="completed, and something comes back", ready=completed, act=afterwards.send_back),
+    Scenario(
+        name="completed, and sent back",
+        ready=completed,
+        act=afterwards.send_back_and_be_paid,
+    ),
+    Scenario(
+        name="goes to another address",
+        card=Card.ASKS,
+        ready=afterwards.asked_by_the_bank,
+        act=afterwards.move,
+    ),
     Scenario(name="paid at the third attempt", card=Card.SLOW),
     Scenario(name="paid, though the answer was lost", card=Card.LOST),
     Scenario(name="the customer is to confirm at the bank", card=Card.ASKS),

@@ -18,7 +18,7 @@ from orchestration import api
 from orders.charges import from_json
 from orders.models import Order, OrderLine, Placement
 
-from . import snapshots
+from . import readdressing, snapshots
 from .emails import Recipient, confirmation
 from .message import WORKFLOW, Line, fingerprint
 from .paying import CAPTURE, CARD
@@ -152,23 +152,30 @@ def accepted(requests: Sequence[api.Accepted]) -> None:
     """
     for request in requests:
         if note := request.note:
-            _apply(_lock(UUID(request.reference)), note)
+            _apply(_lock(UUID(request.reference)), note, request.id)
 
 
-def _apply(order: Order, note: Mapping[str, Any]) -> None:
+def _apply(order: Order, note: Mapping[str, Any], request: UUID) -> None:
+    changed = ["payment_method", "total", "charges", "fingerprint", "waits_until"]
     match note["act"]:
+        case Change.ADDRESS:
+            changed += readdressing.apply(order, request)
+            order.fingerprint = fingerprint(_content(order))
         case Change.CARD:
             order.payment_method = note["card"]
         case Change.LEAVE_OUT:
             OrderLine.objects.filter(order=order, sku=note["sku"]).delete()
             order.total, order.waits_until = note["total"], None
-            task = api.progress(WORKFLOW, str(order.id))
-            content = task.data if task else {}
+            content = _content(order)
             order.fingerprint, order.charges = fingerprint(content), content.get("charges") or None
         case Change.WAIT:
             order.waits_until = Now() + WAIT_FOR_STOCK
-    changed = ["payment_method", "total", "charges", "fingerprint", "waits_until"]
     order.save(update_fields=changed)
+
+
+def _content(order: Order) -> Mapping[str, Any]:
+    task = api.progress(WORKFLOW, str(order.id))
+    return task.data if task else {}
 
 
 def _lock(order_id: UUID) -> Order:

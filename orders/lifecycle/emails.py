@@ -240,3 +240,6 @@ def _mail(to: Recipient, letter: Email) -> Mail:
         text=render_to_string("mail/letter.txt", values),
         html=render_to_string("mail/letter.html", values),
     )
+
+
+compose, posting = _mail, _posting  # for the letters of other modules

@@ -103,6 +103,14 @@ def refund(order_id: UUID, amount: int, reason: str, *, id_: UUID, by: int | Non
     return new
 
 
+def refund_up_to(order: Order, amount: int, reason: str, *, id_: UUID) -> int:
+    """Refund this much of a locked order, or what is left of it; return how much, in minor units."""
+    part = min(amount, max(0, left_of(order)))
+    if part:
+        refund(order.id, part, reason, id_=id_, by=None)
+    return part
+
+
 def receive(messages: Sequence[api.Status]) -> None:
     """Settle the refunds whose tasks have ended, by their status messages."""
     ended = {

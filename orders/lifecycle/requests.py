@@ -10,6 +10,13 @@ from enum import StrEnum
 from typing import Any
 from uuid import UUID
 
+from django.utils.translation import gettext_lazy as _
+
+ADDRESS_ASKED = _(
+    "We have passed the new address on. In a moment you will see here whether it came in time."
+)
+ADDRESS_TOO_LATE = _("The address could not be changed: your parcel is on its way already.")
+
 
 class Change(StrEnum):
     """The changes that can be requested."""
@@ -18,6 +25,7 @@ class Change(StrEnum):
     LEAVE_OUT = "leave_out"
     WAIT = "wait"
     CANCEL = "cancel"
+    ADDRESS = "address"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,7 +13,7 @@ from django.db import connection
 from orchestration.api import Status, StatusKind
 from orders.models.order import Aside, OrderStatus
 
-from . import discounts, emails, parcels, refunds, snapshots, tracking
+from . import claims, discounts, emails, parcels, refunds, returns, snapshots, tracking
 from .message import WORKFLOW
 from .paying import payment_due
 from .reminders import Reminder
@@ -68,6 +68,8 @@ def receive(messages: Sequence[Status]) -> None:
     """
     refunds.receive(messages)
     parcels.receive(messages)
+    returns.receive(messages)
+    claims.receive(messages)
     relevant = [message for message in messages if message.workflow == WORKFLOW]
     _set_aside(message for message in relevant if message.kind.value in ASIDE)
     latest: dict[str, Status] = {}

@@ -14,7 +14,7 @@ from orders.models.order import Aside
 
 from . import paying
 from .paying import PaymentDue
-from .requests import Change, ChangeRequest
+from .requests import ADDRESS_ASKED, ADDRESS_TOO_LATE, Change, ChangeRequest
 from .stages import Stage, do_steps, stages, undo_steps
 
 STOCK = "reserve_stock"  # with the payment's, the steps that a customer can fix
@@ -61,6 +61,7 @@ TOO_LATE = _(
     "within 14 days."
 )
 MOVED_ON = _("That came too late: your order had moved on by then. This is how it stands now.")
+ASKED = {Change.CANCEL: CANCEL_ASKED, Change.ADDRESS: ADDRESS_ASKED}  # others: PASSED_ON
 ENDED = {TaskState.PROCESSED, TaskState.UNDONE}
 TURNED_BACK = {TaskState.UNDOING, TaskState.UNDONE}
 
@@ -140,7 +141,7 @@ def track(
     pending = asked is not None and asked.pending and state is not TaskState.UNDONE
     sentence, mood = _summary(progress, age, aside=aside, waits=waits)
     if asked is not None and pending:
-        sentence, mood = (CANCEL_ASKED if asked.act is Change.CANCEL else PASSED_ON), "busy"
+        sentence, mood = ASKED.get(asked.act, PASSED_ON), "busy"
     remedies = () if pending else fixes(progress)
     payment = None if pending else paying.payment_due(progress)
     undoing = progress is not None and (state in TURNED_BACK or bool(undo_steps(progress)))
@@ -189,6 +190,8 @@ def _notice(asked: ChangeRequest | None, progress: Progress | None) -> str | Pro
     """Return why the last request was refused, while that explains the current state."""
     if asked is None or asked.pending or progress is None:
         return ""
+    if asked.act is Change.ADDRESS:
+        return "" if progress.state in TURNED_BACK else ADDRESS_TOO_LATE
     if asked.act is not Change.CANCEL:
         return "" if progress.state in ENDED else MOVED_ON
     if progress.state in TURNED_BACK:

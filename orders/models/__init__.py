@@ -1,8 +1,10 @@
 """The shop's tables: products, prices, orders, accounts."""
 
+from .claim import Claim
 from .order import Order, OrderLine, Placement
 from .parcel import Parcel
 from .pricing import DatedPrice, DiscountCode, DiscountUse, ShippingPrice, TaxClass, TaxRate
 from .product import Product
 from .refund import Refund
+from .returned import Return
 from .visitor import Profile, Throttle, Visitor

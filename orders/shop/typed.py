@@ -27,10 +27,18 @@ OLD = _(
     "in another window, the page was open for long, or cookies are switched off."
 )
 # forms on the page of their order
-OF_ORDER = {"order_card", "order_leave_out", "order_wait", "order_cancel"}
+OF_ORDER = {
+    "order_card",
+    "order_leave_out",
+    "order_wait",
+    "order_cancel",
+    "order_return",
+    "order_claim",
+}
 # forms that have a page at their own address
 OWN_PAGE = {
     "checkout", "address", "password", "forgotten", "reset", "sign_in", "sign_up", "find",
+    "order_address",
 }  # fmt: skip
 
 

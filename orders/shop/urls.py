@@ -2,7 +2,19 @@
 
 from django.urls import path
 
-from .views import account, address, cart, checkout, forgotten, order, order_changes, products
+from .views import (
+    account,
+    address,
+    cart,
+    checkout,
+    forgotten,
+    order,
+    order_address,
+    order_changes,
+    order_claims,
+    order_returns,
+    products,
+)
 
 app_name = "shop"
 urlpatterns = [
@@ -31,4 +43,7 @@ urlpatterns = [
     path("orders/<uuid:order_id>/leave-out/", order_changes.leave_out, name="order_leave_out"),
     path("orders/<uuid:order_id>/wait/", order_changes.wait, name="order_wait"),
     path("orders/<uuid:order_id>/cancel/", order_changes.cancel, name="order_cancel"),
+    path("orders/<uuid:order_id>/address/", order_address.change, name="order_address"),
+    path("orders/<uuid:order_id>/claim/", order_claims.ask, name="order_claim"),
+    path("orders/<uuid:order_id>/return/", order_returns.ask, name="order_return"),
 ]

@@ -123,6 +123,8 @@ SHOP = (
     Shown(name="order-cancelled", url="shop:order", path="{order_refunded}"),
     Shown(name="order-refused", url="shop:order", path="{order_refused}"),
     Shown(name="order-late", url="shop:order", path="{order_late}", docs="1280-light"),
+    Shown(name="order-returned", url="shop:order", path="{order_returned}"),
+    Shown(name="order-address", url="shop:order_address", path="{address_asks}"),
     Shown(name="order-of-others", url="shop:order", path="{stub_confirmed}"),
     Shown(name="missing", path="/nothing/", refused=True),
     Shown(name="login", url="login", path="/login/"),
@@ -285,7 +287,8 @@ PAGES = {
 # Addresses of the shop and of the dashboard that are no page: they take a form, and lead to one.
 ACTS = {
     "shop:cart_add", "shop:cart_change", "shop:cart_undo", "shop:order_card",
-    "shop:order_leave_out", "shop:order_wait", "shop:order_cancel", "ops:save_view",
+    "shop:order_leave_out", "shop:order_wait", "shop:order_cancel", "shop:order_return", "shop:order_claim",
+    "ops:save_view",
     "ops:forget_view", "ops:resubmit", "ops:acknowledge", "ops:operation_new",
     "ops:operation_confirm", "ops:operation_likewise", "ops:operation_look",
     "ops:operation_approve", "ops:operation_pause", "ops:operation_resume", "ops:operation_abort",

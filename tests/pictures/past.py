@@ -15,6 +15,8 @@ ENDS = {  # the demo's scenes that are shown, and how their tasks end
     "sold_out": ("sold out, the customer is asked", "error"),
     "refunded": ("paid and cancelled", "undone"),
     "refused": ("refused by the shipper", "error"),
+    "asks": ("the customer is to confirm at the bank", "processing"),
+    "returned": ("completed, and something comes back", "processed"),
 }
 LATE = 12  # orders that meet a partner who is down: as many as open its breaker
 
@@ -136,6 +138,7 @@ def places(orders: dict[str, str]) -> dict[str, str]:
         link = access.link(order)
         task = Task.objects.get(reference=order).id
         paths |= {f"order_{story}": link, f"stub_{story}": link.partition("?")[0]}
+        paths |= {f"address_{story}": link.replace("/?", "/address/?")}
         paths |= {f"task_{story}": str(task), f"id_{story}": order}
     return paths
 

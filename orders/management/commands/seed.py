@@ -15,6 +15,7 @@ from orders.agents.partner_http import request_json
 from orders.agents.risk import ROLE
 from orders.api.scopes import READ_ORDERS, READ_STATUS, WRITE_ORDERS
 from orders.demo.catalogue import AWAY, CATALOGUE, FOOD, GONE, SHIPPING, WAREHOUSE, WELCOME
+from orders.lifecycle import claims, returns
 from orders.lifecycle.message import EMAIL_WORKFLOW, WORKFLOW
 from orders.lifecycle.refunds import REFUND_WORKFLOW
 from orders.models import DiscountCode, Product, ShippingPrice, TaxClass
@@ -38,13 +39,15 @@ EDIT = (
     ),
 )
 PAY_BACK = ("orders.add_refund", "orders.view_refund")
+TAKE_BACK = ("orders.view_claim", "orders.view_return", "orders.change_return")
 GROUPS = {
     "viewer": (),
-    "operator": VIEW,
-    "lead": (*VIEW, *PAY_BACK),
-    "admin": (*VIEW, *EDIT, *PAY_BACK),
+    "operator": (*VIEW, *TAKE_BACK),
+    "lead": (*VIEW, *PAY_BACK, *TAKE_BACK),
+    "admin": (*VIEW, *EDIT, *PAY_BACK, *TAKE_BACK),
 }
-DECIDERS = ("operator", "lead")  # of the group that decides about risky payments
+DECIDERS = ("operator", "lead")  # of the groups that decide
+DECIDED = (ROLE, returns.ROLE)  # about risky payments, and about what comes back
 
 
 class Command(BaseCommand):
@@ -125,7 +128,8 @@ def add_prices() -> None:
 
 def keep_all() -> None:
     """Have no task removed: a demo shows all that ever was."""
-    for workflow in (WORKFLOW, EMAIL_WORKFLOW, REFUND_WORKFLOW):
+    after = (REFUND_WORKFLOW, returns.RETURN_WORKFLOW, claims.CLAIM_WORKFLOW)
+    for workflow in (WORKFLOW, EMAIL_WORKFLOW, *after):
         keep_tasks(workflow, days=None)
 
 
@@ -133,7 +137,8 @@ def add_groups() -> None:
     """Give the roles their permissions, also those that an admin removed."""
     for name, permissions in GROUPS.items():
         give(name, permissions)
-    Group.objects.get_or_create(name=ROLE)
+    for role in DECIDED:
+        Group.objects.get_or_create(name=role)
 
 
 def add_user(name: str) -> bool:
@@ -145,7 +150,7 @@ def add_user(name: str) -> bool:
     if name == "admin":
         users.create_superuser(name, password=password)
     else:
-        groups = {name, ROLE} if name in DECIDERS else {name}
+        groups = {name, *DECIDED} if name in DECIDERS else {name}
         users.create_user(name, password=password).groups.set(Group.objects.filter(name__in=groups))
     return True
 

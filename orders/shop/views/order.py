@@ -23,11 +23,13 @@ from django.views.decorators.vary import vary_on_headers
 from orders.lifecycle import access, changes, parcels
 from orders.lifecycle.numbers import order_number
 from orders.lifecycle.queries import OrderDetails, PlacedOrder, details, placed_order, progress
+from orders.lifecycle.readdressing import is_under_way
 from orders.lifecycle.tracking import STOCK, Fix, track
 from orders.models import Order
 from orders.normal import email_key
 from orders.rate_limit import Limit
 from orders.shop.forms import FindForm, OtherCardForm
+from orders.shop.return_form import section
 from orders.shop.typed import form_page, typed
 
 from .redirect import see_other
@@ -135,8 +137,9 @@ def _context(request: HttpRequest, visit: Visit) -> dict[str, Any]:
     """Return the template's context. The version is read first, so later changes get a new one."""
     version, order_id = visit.version, visit.order.id
     order = details(order_id) if visit.order.taken and visit.full else None
+    reached = progress(order_id) if visit.order.taken else None
     tracking = track(
-        progress(order_id) if visit.order.taken else None,
+        reached,
         placed_at=visit.order.placed_at,
         now=timezone.now(),
         aside=visit.order.aside,
@@ -158,6 +161,8 @@ def _context(request: HttpRequest, visit: Visit) -> dict[str, Any]:
         "order": order,
         "parcels": parcels.shown(order_id, order.lines) if order and visit.order.parcels else [],
         "full": visit.full,
+        "returns": _returns(visit) if order and tracking.parcel and tracking.final else None,
+        "may_readdress": tracking.cancellable and is_under_way(reached),
         "placed_at": visit.order.placed_at,
         "tracking": tracking,
         "link": f"?{urlencode(link)}" if link else "",
@@ -166,6 +171,11 @@ def _context(request: HttpRequest, visit: Visit) -> dict[str, Any]:
         else [],
         "poll": f"{reverse('shop:order_status', args=[order_id])}?{urlencode(query)}",
     }
+
+
+def _returns(visit: Visit) -> dict[str, Any]:
+    """Return the context of what comes back; only orders that were sent have it."""
+    return section(Order.objects.get(id=visit.order.id), own=visit.own)
 
 
 def _fix(

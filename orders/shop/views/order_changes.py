@@ -52,7 +52,7 @@ def own(action: Action) -> Callable[[HttpRequest, UUID], HttpResponse]:
         if order is None or not access.may_see(request, order_id, order.customer_id):
             raise Http404
         if not CHANGES.allows(str(order_id)):
-            return _show(request, order, CHANGES.refusal_text, HTTPStatus.TOO_MANY_REQUESTS)
+            return show(request, order, CHANGES.refusal_text, HTTPStatus.TOO_MANY_REQUESTS)
         errors.may_be_repeated(request)
         errors.may_be_ordered(request)
         return action(request, order)
@@ -66,9 +66,9 @@ def card(request: HttpRequest, order: Order) -> HttpResponse:
     form = OtherCardForm(request.POST)
     if not form.is_valid():
         problems = [str(problem) for listed in form.errors.values() for problem in listed]
-        return _show(request, order, problems[0], HTTPStatus.UNPROCESSABLE_ENTITY)
+        return show(request, order, problems[0], HTTPStatus.UNPROCESSABLE_ENTITY)
     chosen = form.cleaned_data
-    return _done(
+    return done(
         request, order, changes.other_card(order.id, chosen["attempt"], chosen["payment_method"])
     )
 
@@ -78,35 +78,36 @@ def leave_out(request: HttpRequest, order: Order) -> HttpResponse:
     """Continue without a product that is sold out."""
     sku = request.POST.get("sku", "")[:LONGEST_SKU].replace("\0", "")
     if not order.lines.filter(sku=sku).exists():
-        return _show(request, order, str(NOT_IN_ORDER), HTTPStatus.CONFLICT)
+        return show(request, order, str(NOT_IN_ORDER), HTTPStatus.CONFLICT)
     try:
-        return _done(request, order, changes.leave_out(order.id, _attempt(request), sku))
+        return done(request, order, changes.leave_out(order.id, _attempt(request), sku))
     except changes.NothingLeft:
-        return _show(request, order, str(NOTHING_LEFT), HTTPStatus.CONFLICT)
+        return show(request, order, str(NOTHING_LEFT), HTTPStatus.CONFLICT)
 
 
 @own
 def wait(request: HttpRequest, order: Order) -> HttpResponse:
     """Wait for a product that is sold out."""
-    return _done(request, order, changes.wait_for_stock(order.id, _attempt(request)))
+    return done(request, order, changes.wait_for_stock(order.id, _attempt(request)))
 
 
 @own
 def cancel(request: HttpRequest, order: Order) -> HttpResponse:
     """Cancel the order before it is shipped."""
-    return _done(request, order, changes.cancel(order.id))
+    return done(request, order, changes.cancel(order.id))
 
 
-def _done(request: HttpRequest, order: Order, refusal: Refusal | None) -> HttpResponse:
+def done(request: HttpRequest, order: Order, refusal: Refusal | None) -> HttpResponse:
     """Redirect to the order's page, or show it with the refusal (409)."""
     if refusal is not None:
-        return _show(request, order, str(REFUSED.get(refusal, ALREADY)), HTTPStatus.CONFLICT)
+        return show(request, order, str(REFUSED.get(refusal, ALREADY)), HTTPStatus.CONFLICT)
     if "t" in request.GET:
         return see_other(access.link(order.id))
     return see_other(reverse("shop:order", args=[order.id]))
 
 
-def _show(request: HttpRequest, order: Order, notice: str, status: int) -> HttpResponse:
+def show(request: HttpRequest, order: Order, notice: str, status: int) -> HttpResponse:
+    """Show the order's page with a notice."""
     return order_page.show(request, order.id, notice=notice, status=status)
 
 

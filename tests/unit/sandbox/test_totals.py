@@ -30,6 +30,8 @@ async def test_summary_adds_up_per_order(client: Client) -> None:
         "releases": 0,
         "shipments": 1,
         "shipments_cancelled": 0,
+        "labels": 0,
+        "labels_void": 0,
         "mails": 1,
         "mails_recalled": 0,
         "calls": 0,

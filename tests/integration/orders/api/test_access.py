@@ -27,6 +27,9 @@ TABLE = {  # route: method, address, body, and the statuses for owner, other and
     "listOrders": ("get", "orders", None, (200, 200, 403)),
     "readOrder": ("get", "orders/{order}", None, (200, 404, 403)),
     "cancelOrder": ("post", "orders/{order}/cancel", {}, (202, 404, 403)),
+    "changeAddress": ("post", "orders/{order}/address", {}, (422, 422, 403)),
+    "askForReturn": ("post", "returns", {}, (400, 400, 403)),
+    "listReturns": ("get", "returns?order={order}", None, (200, 404, 403)),
     "fetchStatusMessages": ("get", "status-messages", None, (200, 200, 403)),
     "acknowledgeStatusMessages": (
         "post", "status-messages/acknowledge", {"ids": [1]}, (200, 200, 403)),
@@ -52,7 +55,7 @@ def caller(who, owner, route):
         if who == "superuser":
             made_caller.client = browser(person("root", is_superuser=True, is_staff=True))
         return made_caller
-    needed = {"orders" if "Order" in route else "status"}
+    needed = {"status" if "Status" in route else "orders"}
     scopes = [scope for scope in tokens.registry.scopes if scope.partition(":")[0] not in needed]
     made, token = application(who, *(scopes if who == "half" else ()), active=who != "off")
     rows = made.tokens.all()

@@ -15,24 +15,31 @@ PERSONAL = ("Lovelace", "Rue de Lyon", "Genève", "ada@example.org")
 # Each visitor gets all of an order, a stub without personal data, or an error.
 VISITORS = ("guest", "other", "link", "owner", "staff", "seller")
 # Changes of an order: not by GET; by POST for visitors who see all of it.
-CHANGES = ("shop:order_card", "shop:order_leave_out", "shop:order_wait", "shop:order_cancel")
+CHANGES = (
+    "shop:order_card", "shop:order_leave_out", "shop:order_wait", "shop:order_cancel", "shop:order_return",
+    "shop:order_claim",
+)  # fmt: skip
 ACCOUNTS_ORDER = {  # an order of an account
     "shop:order": (404, 404, "all", "all", 404, 404),
     "shop:order_status": (404, 404, "all", "all", 404, 404),
+    "shop:order_address": (404, 404, 303, 303, 404, 404),
     **dict.fromkeys(CHANGES, (405,) * 6),
     "admin:orders_order_change": (302, 302, 302, 302, 403, "all"),
     "admin:orders_order_history": (302, 302, 302, 302, 403, 200),
     "admin:orders_order_delete": (302, 302, 302, 302, 403, 403),
     "admin:orders_order_refund": (302, 302, 302, 302, 403, 403),
+    "admin:orders_order_returns": (302, 302, 302, 302, 403, 403),
 }
 GUESTS_ORDER = {  # an order without an account
     "shop:order": ("stub", "stub", "all", "stub", "stub", "stub"),
     "shop:order_status": ("stub", "stub", "all", "stub", "stub", "stub"),
+    "shop:order_address": (404, 404, 303, 404, 404, 404),
     **dict.fromkeys(CHANGES, (405,) * 6),
     "admin:orders_order_change": (302, 302, 302, 302, 403, "all"),
     "admin:orders_order_history": (302, 302, 302, 302, 403, 200),
     "admin:orders_order_delete": (302, 302, 302, 302, 403, 403),
     "admin:orders_order_refund": (302, 302, 302, 302, 403, 403),
+    "admin:orders_order_returns": (302, 302, 302, 302, 403, 403),
 }
 # Routes whose parameter is not an order's id. The dashboard's pages are about tasks and the API's
 # clients have tokens; both have access tests of their own.

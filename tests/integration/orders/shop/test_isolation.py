@@ -311,3 +311,35 @@ def test_role_may_look_whether_the_tables_of_its_release_are_there():
     """A pod of the shop waits for the migration in its own role."""
     with in_role():
         call_command("migrate", check_unapplied=True, verbosity=0)
+
+
+def test_return_claim_and_another_address_in_the_role(client, settings):
+    settings.CLAIM_AFTER_DAYS = 0
+    order = placed(client)
+    moved = {
+        "name": "Ada",
+        "street": "Rue Neuve 3",
+        "postcode": "1201",
+        "city": "Genève",
+        "country": "CH",
+    }
+    assert client.get(f"/orders/{order}/address/").status_code == 200
+    assert client.post(f"/orders/{order}/address/", moved).status_code == 303
+    carry_out()
+    assert Order.objects.get(id=order).street == "Rue Neuve 3"
+    finish_all()
+    parcel = Order.objects.get(id=order).parcel
+    other = {"parcel": "TRK0"}
+    assert client.post(f"/orders/{order}/claim/", other).status_code == 409
+    back = {"id_": str(uuid4()), "units-sku-0": "1", "reason": "other"}
+    assert client.post(f"/orders/{order}/return/", back).status_code == 303
+    assert client.post(f"/orders/{order}/claim/", {"parcel": parcel}).status_code == 409
+    carry_out()
+    assert Task.objects.filter(workflow="return_order").exists()
+    assert "data-return" in order_page(client, order)
+    lost = placed(client)
+    finish_all()
+    parcel = Order.objects.get(id=lost).parcel
+    assert client.post(f"/orders/{lost}/claim/", {"parcel": parcel}).status_code == 303
+    carry_out()
+    assert Task.objects.filter(workflow="claim_parcel").exists()

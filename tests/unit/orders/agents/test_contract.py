@@ -73,6 +73,18 @@ class TestShipmentByCourier(TestShipment):
         return {**super().new_payload(), "warehouse": "main", "lines": LINES}
 
 
+class TestLabel(ShopContract):
+    declared, action, undo = Shipping, "label", "void"
+    refusal = "label_exists"
+    counted = ("labels", "labels_void")
+
+    def new_payload(self):
+        of = {"order": self.order, "return": "the first"}
+        send(self.port, "POST", "/shipping/labels", uuid4().hex, of | {"order": uuid4().hex})
+        self.refused_payload = of
+        return {"order": self.order, "return": uuid4().hex}
+
+
 class TestAuthorization(ShopContract):
     declared, action, undo = Payment, "authorize", "void"
     refusal = "generic_decline"

@@ -134,6 +134,14 @@ def test_shipping_and_mail_results(monkeypatch):
     assert wire.ask("send", {"order": "o", "to": "a@b.c"}) == {"id": "msg_1"}
 
 
+def test_shipper_is_sent_an_address_and_not_when_it_changed(monkeypatch):
+    wire = Wire(monkeypatch, Shipping, {"id": "shp_1", "tracking": "TRK1"})
+    known = {"order": "o", "reservation": "rsv_1", "address": {"name": "Ada"}}
+    wire.ask("book", {**known, "address_changed": "2026-11-29T12:00:00+00:00"})
+    wire.ask("book", known)  # of a task that the former release made
+    assert wire.sent == [("/shipping/shipments", known)] * 2
+
+
 def test_credentials_are_read_when_a_connection_opens(settings):
     settings.PAYMENT_SECRET_KEY = "sk_test_other"
     assert Payment().headers() == {"Authorization": "Bearer sk_test_other"}

@@ -1,0 +1,43 @@
+"""What customers of the demo do after they ordered: send something back, move."""
+
+from dataclasses import replace
+from uuid import UUID, uuid4
+
+from orchestration import api
+from orders.lifecycle import queries, readdressing, returns
+from orders.lifecycle.paying import payment_due
+from orders.models import Return
+
+NOTE = "The lid is missing."
+
+
+def send_back(order: UUID, _progress: api.Progress) -> Return | None:
+    """Ask for the return of one unit as the customer."""
+    details = queries.details(order)
+    if details is None:
+        return None
+    return returns.ask(order, {details.lines[0].sku: 1}, "not_liked", id_=uuid4())
+
+
+def send_back_and_be_paid(order: UUID, progress: api.Progress) -> object:
+    """Ask for a return; the parcel arrives, and staff pay half of it back."""
+    row = send_back(order, progress)
+    if row is not None:
+        returns.arrived(row.id, by="demo")
+        seen = {"percent": 50, "restock": True, "note": NOTE}
+        task = api.TaskHandle(returns.RETURN_WORKFLOW, str(row.id))
+        task.complete(returns.INSPECT, result=seen, actor="demo", id=uuid4())
+    return row
+
+
+def asked_by_the_bank(progress: api.Progress) -> bool:
+    """Return whether an order waits for its customer at the bank."""
+    return payment_due(progress) is not None
+
+
+def move(order: UUID, _progress: api.Progress) -> object:
+    """Have the order sent to another street of the town."""
+    details = queries.details(order)
+    if details is None:
+        return None
+    return readdressing.readdress(order, replace(details.address, street="Mill Lane 7"))
