@@ -5,7 +5,7 @@ in currencies with any number of digits.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Protocol
 
 WHOLE = 100_00  # a hundred percent
@@ -74,10 +74,17 @@ class Charges:
         """What comes to the price of the lines; less than nothing with a large discount."""
         return self.shipping - self.discount
 
-    def of_fewer(self, lines: Sequence[Priced]) -> "Charges":
-        """Return the charges if these lines are left: shipping and discount stay as agreed."""
-        discount = Discount(code=self.code, percent=self.percent, amount=self.discount)
-        return charge(lines, shipping=self.shipping, discount=discount, rates=self.rates)
+    def of_fewer(self, lines: Sequence[Priced], *, free: bool = False) -> "Charges":
+        """Return the charges if these lines are left: shipping and discount stay as agreed.
+
+        What was paid for does not become free: the payment that was authorized is captured.
+        """
+        subtotal = sum(line.price for line in lines)
+        most = Discount(code=self.code, percent=self.percent, amount=self.discount).of(subtotal)
+        least = 0 if free else 1
+        off = Discount(code=self.code, amount=min(most, subtotal + self.shipping - least))
+        kept = charge(lines, shipping=self.shipping, discount=off, rates=self.rates)
+        return replace(kept, percent=self.percent)
 
     def as_json(self) -> dict[str, Any]:
         """Return JSON; nothing for an order without charges, as the former release reads it."""
@@ -103,11 +110,11 @@ def charge(
 ) -> Charges:
     """Return the charges of lines, whose products have these tax rates.
 
-    A discount takes off no more than the goods cost, and leaves something to pay.
+    A discount takes off no more than the goods cost.
     """
     reduced = discount or Discount()
     subtotal = sum(line.price for line in lines)
-    off = max(0, min(reduced.of(subtotal), subtotal, subtotal + shipping - 1))
+    off = max(0, min(reduced.of(subtotal), subtotal))
     taxed = {line.sku: rates[line.sku] for line in lines if rates.get(line.sku)}
     return Charges(
         shipping=shipping,

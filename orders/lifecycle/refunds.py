@@ -16,7 +16,7 @@ from orders.models import Order, Refund
 from orders.models.order import OrderStatus
 from orders.models.refund import RefundState
 
-from . import emails, snapshots
+from . import emails, gift_cards, gift_issue, snapshots
 from .message import APPLICATION, WORKFLOW
 from .paying import payment_id
 
@@ -58,16 +58,30 @@ class TooMuch(Exception):
 
 
 def left_of(order: Order) -> int:
-    """Return what may still be paid back, in minor units (one query)."""
+    """Return what may still be paid back, in minor units (one query, two with gift cards)."""
+    known, _on_card = _noted(order)
+    # what was paid with gift cards that it bought is not given back as money
+    return order.total - gift_issue.spent(order) - known if is_paid(order) else 0
+
+
+def is_paid(order: Order) -> bool:
+    """Return whether an order is completed, and so paid."""
+    return order.status == OrderStatus.CONFIRMED
+
+
+def _noted(order: Order) -> tuple[int, int]:
+    """Return the sum of an order's refunds, and of the parts that go to its gift card."""
     known = order.refunds.exclude(state=RefundState.UNDONE)
-    taken = order.total if order.status == OrderStatus.CONFIRMED else 0
-    return taken - (known.aggregate(sum=Sum("amount"))["sum"] or 0)
+    sums = known.aggregate(all=Sum("amount"), on_card=Sum("on_card"))
+    return sums["all"] or 0, sums["on_card"] or 0
 
 
 @transaction.atomic
 def refund(order_id: UUID, amount: int, reason: str, *, id_: UUID, by: int | None) -> Refund:
     """Note a refund of `amount` in minor units, and post its task; `id_` once. Returns the refund.
 
+    What a gift card paid goes back to it first, and to the payment only beyond that: so a card does not
+    become money.
     Raises `NotRefundable`, or `TooMuch` above what is left. An order that is under way is cancelled
     instead, which returns all of it.
     """
@@ -75,19 +89,25 @@ def refund(order_id: UUID, amount: int, reason: str, *, id_: UUID, by: int | Non
     if known := Refund.objects.filter(id=id_, order=order).first():
         return known
     progress = snapshots.of(order)
-    if order.status != OrderStatus.CONFIRMED or progress is None:
+    if not is_paid(order) or progress is None:
         raise NotRefundable
     if amount > (left := left_of(order)):
         raise TooMuch(left)
-    new = Refund.objects.create(id=id_, order=order, amount=amount, reason=reason, by_id=by)
+    known, known_on_card = _noted(order)
+    if lacks := gift_issue.withdraw_until(order, known + amount):  # spent at this moment
+        raise TooMuch(amount - lacks)
+    on_card = min(amount, order.total - order.to_pay - known_on_card)
+    new = Refund.objects.create(
+        id=id_, order=order, amount=amount, on_card=on_card, reason=reason, by_id=by
+    )
     data: dict[str, Any] = {
         "order": str(order.id),
         "number": order.number,
         "payment": payment_id(progress),
-        "amount": amount,
+        "amount": amount - on_card,
         "currency": order.currency,
         "email": order.email,
-        "mail": emails.refunded(order, amount, reason).as_json(),
+        "mail": emails.refunded(order, amount, reason, on_card).as_json(),
     }
     api.submit_many(
         [
@@ -114,3 +134,14 @@ def receive(messages: Sequence[api.Status]) -> None:
         columns = {"refunds": list(ended), "states": [state.value for state in ended.values()]}
         with connection.cursor() as cursor:
             cursor.execute(SETTLE, columns)
+        _match_cards(list(ended))
+
+
+def _match_cards(ended: Sequence[str]) -> None:
+    """Have gift cards stand as the refunds say, of orders with some (one query for all others)."""
+    orders = Order.objects.filter(refunds__in=ended, handling__isnull=False).distinct()
+    for order in orders.order_by("id"):
+        paid = order.refunds.filter(state=RefundState.PAID).aggregate(sum=Sum("on_card"))["sum"]
+        gift_cards.return_until(order.id, paid or 0)
+        known, _on_card = _noted(order)
+        gift_issue.withdraw_until(order, known)

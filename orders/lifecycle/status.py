@@ -13,7 +13,7 @@ from django.db import connection
 from orchestration.api import Status, StatusKind
 from orders.models.order import Aside, OrderStatus
 
-from . import discounts, emails, refunds, snapshots, tracking
+from . import discounts, emails, gift_cards, gift_issue, refunds, snapshots, tracking
 from .message import WORKFLOW
 from .paying import payment_due
 from .reminders import Reminder
@@ -44,7 +44,8 @@ SET status = coalesce(incoming.status, o.status), status_number = incoming.numbe
     parcel = coalesce(nullif(incoming.parcel, ''), o.parcel)
 FROM incoming JOIN locked USING (id)
 WHERE o.id = incoming.id AND o.status_number < incoming.number
-RETURNING o.id, o.status, o.status_number, incoming.reported OR o.status <> locked.before
+RETURNING o.id, o.status, o.status_number, incoming.reported OR o.status <> locked.before,
+    o.handling IS NOT NULL
 """
 # An answer counts regardless of its number: two receivers may process one order's messages in turn.
 ANSWER = """
@@ -67,6 +68,7 @@ def receive(messages: Sequence[Status]) -> None:
     Older messages change nothing.
     """
     refunds.receive(messages)
+    gift_issue.receive(messages)
     relevant = [message for message in messages if message.workflow == WORKFLOW]
     _set_aside(message for message in relevant if message.kind.value in ASIDE)
     latest: dict[str, Status] = {}
@@ -93,14 +95,19 @@ def receive(messages: Sequence[Status]) -> None:
     paying = {order for order, message in latest.items() if payment_due(message.progress)}
     due = {
         order: number
-        for order, status, number, new in applied
+        for order, status, number, new, _special in applied
         if (new and status in EMAILED) or str(order) in paying
     }
     if due:
         discounts.give_back(
-            order for order, status, _, _ in applied if status == OrderStatus.UNDONE
+            order for order, status, *_ in applied if status == OrderStatus.UNDONE
         )
         emails.send_due(due, _reminders(relevant))
+    gift_issue.settle({
+        order: status == OrderStatus.CONFIRMED
+        for order, status, _, new, special in applied
+        if special and new and status in {OrderStatus.CONFIRMED, OrderStatus.UNDONE}
+    })
 
 
 def _reminders(messages: Iterable[Status]) -> dict[str, Reminder]:
@@ -143,7 +150,9 @@ def _set_aside(messages: Iterable[Status]) -> None:
     }
     if not asides:
         return
-    discounts.give_back(order for order, aside in asides.items() if aside == Aside.CLOSED)
+    closed = [order for order, aside in asides.items() if aside == Aside.CLOSED]
+    discounts.give_back(closed)
+    gift_cards.give_back(closed)
     columns = {"orders": list(asides), "asides": list(asides.values())}
     with connection.cursor() as cursor:
         cursor.execute(SET_ASIDE, columns)

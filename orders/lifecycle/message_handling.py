@@ -1,0 +1,45 @@
+"""The part of an order's message that says how it differs from a parcel of goods in stock."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from orders.handling import NONE, Counted, Handling, from_json
+
+from .fields import Malformed, check_fields, integer
+
+MOST_DAYS = 365  # within which goods are made
+FIELDS = "gift_card to_pay emailed gifts made finish_within reserve ships released_at"
+
+
+def read_handling(value: Any, lines: Sequence[Counted], total: int) -> Handling:
+    """Return the handling in a message; raise `Malformed` unless it fits its lines.
+
+    None: the order is an ordinary one, as in messages of older releases.
+    """
+    if value is None:
+        return NONE
+    check_fields(value, "the handling", FIELDS)
+    skus = {line.sku for line in lines}
+    emailed, made = value["emailed"], value["made"]
+    if not isinstance(emailed, list) or not isinstance(made, Mapping):
+        raise Malformed(f"emailed is {emailed!r} and made is {made!r}")
+    if len(set(map(str, emailed))) < len(emailed) or not {*map(str, emailed), *made} <= skus:
+        raise Malformed("what is e-mailed or made is not on the lines")
+    integer(value["gift_card"], "gift_card", least=0, most=total)
+    for days in made.values():
+        integer(days, "days", most=MOST_DAYS)
+    _check_moment(value["released_at"])
+    handling = from_json(value)
+    if handling.as_json(lines, total) != value:
+        raise Malformed(f"handling is {value!r}, which does not fit the lines")
+    return handling
+
+
+def _check_moment(value: Any) -> None:
+    try:
+        known = value is None or datetime.fromisoformat(value).tzinfo
+    except (TypeError, ValueError):
+        known = False
+    if value is not None and not known:
+        raise Malformed(f"released_at is {value!r}")
