@@ -6,7 +6,7 @@ Most orders do not: they have none of it, in their rows and in their messages.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 DAY = 86_400  # seconds
 
@@ -25,6 +25,9 @@ class Counted(Protocol):
     @property
     def price(self) -> int:
         """What the line costs."""
+
+
+CountedLine = TypeVar("CountedLine", bound=Counted)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,6 +52,10 @@ class Handling:
         """Return whether there is anything to put into a parcel."""
         return any(line.sku not in self.emailed for line in lines)
 
+    def reserved(self, lines: Sequence[CountedLine]) -> list[CountedLine]:
+        """Return the lines that the inventory has: not what is e-mailed, nor what is made."""
+        return [line for line in lines if line.sku not in {*self.emailed, *self.made}]
+
     def to_come(self, now: datetime) -> bool:
         """Return whether the order waits for a release."""
         return self.released_at is not None and now < self.released_at
@@ -64,10 +71,11 @@ class Handling:
         )
 
     def as_json(self, lines: Sequence[Counted], total: int) -> dict[str, Any]:
-        """Return JSON with what the steps of the workflow take; nothing for an ordinary order."""
-        if self == NONE:
-            return {}
-        elsewhere = {*self.emailed, *self.made}
+        """Return JSON; nothing for an ordinary order."""
+        return self.fields(lines, total) if self != NONE else {}
+
+    def fields(self, lines: Sequence[Counted], total: int) -> dict[str, Any]:
+        """Return JSON with what the steps of the workflow take."""
         return {
             "gift_card": self.gift_card,
             "to_pay": total - self.gift_card,
@@ -77,8 +85,7 @@ class Handling:
             "finish_within": self.days * DAY or None,
             "reserve": [
                 {"sku": line.sku, "quantity": line.quantity}
-                for line in lines
-                if line.sku not in elsewhere
+                for line in self.reserved(lines)
             ],
             "ships": self.ships(lines),
             "released_at": self.released_at.isoformat() if self.released_at else None,

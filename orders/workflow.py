@@ -5,7 +5,9 @@ from django.conf import settings
 from orchestration.api import (
     Step,
     Workflow,
+    done,
     field,
+    first,
     key,
     loaded,
     not_,
@@ -18,14 +20,17 @@ from orchestration.api import (
 
 from .agents.error_codes import TOO_RISKY
 from .agents.inventory import Inventory
-from .agents.notification import Notification
+from .agents.notification import PARCEL, Notification
 from .agents.payment import Payment
 from .agents.risk import ROLE, Decision
 from .agents.shipping import Shipping
 from .api import scopes  # noqa: F401 - registers the scopes
 from .audit.runner import audit
 from .cards import CONFIRMED_WITHIN
+from .agents.workshop import WORKSHOP
 from .lifecycle.changes import accepted, permit
+from .lifecycle.gift_issue import GIFT_WORKFLOW
+from .lifecycle.gift_issue import load as load_codes
 from .lifecycle.loading import load
 from .lifecycle.message import APPLICATION, EMAIL_WORKFLOW, PRIVATE, WORKFLOW
 from .lifecycle.numbers import number
@@ -35,6 +40,10 @@ from .lifecycle.refunds import REFUND_WORKFLOW
 from .lifecycle.reminders import REMIND_AFTER
 from .lifecycle.status import receive
 from .lifecycle.submission import record
+
+# most orders have no `handling`: orders/handling.py
+TO_PAY = field("handling", "to_pay", default=field("total"))
+RELEASED_AT = field("handling", "released_at", default=None)
 
 for agent in (Inventory, Payment, Shipping, Notification):
     register(agent)
@@ -65,7 +74,12 @@ register(
                 name="reserve_stock",
                 agent="inventory",
                 action="reserve",
-                request={"order": field("order"), "lines": field("lines")},
+                when=field("handling", "reserve", default=True),
+                not_before=RELEASED_AT,
+                request={
+                    "order": field("order"),
+                    "lines": field("handling", "reserve", default=field("lines")),
+                },
                 undo="release",
                 undo_request={"key": key("reserve_stock")},
             ),
@@ -73,9 +87,11 @@ register(
                 name="authorize_payment",
                 agent="payment",
                 action="authorize",
+                when=TO_PAY,
+                not_before=RELEASED_AT,
                 request={
                     "order": field("order"),
-                    "amount": field("total"),
+                    "amount": TO_PAY,
                     "currency": field("currency"),
                     "payment_method": field("payment_method"),
                     "page": loaded("page"),
@@ -94,7 +110,7 @@ register(
                 when=result("authorize_payment", "review", default=False),
                 request={
                     "score": result("authorize_payment", "risk", default=0),
-                    "amount": field("total"),
+                    "amount": TO_PAY,
                     "currency": field("currency"),
                     "email": loaded("email"),
                     "address": loaded("address"),
@@ -105,13 +121,24 @@ register(
                 late=settings.RISK_UNDECIDED,
             ),
             Step(
+                name="make_goods",
+                person=WORKSHOP,
+                after=["reserve_stock", "review_order"],
+                when=field("handling", "made", default=False),
+                request={"order": field("order"), "made": field("handling", "made", default=None)},
+                ends_within=field("handling", "finish_within", default=None),
+                late="error",
+            ),
+            Step(
                 name="create_shipment",
                 agent="shipping",
                 action="book",
-                after=["reserve_stock", "review_order"],
+                after=["make_goods"],
+                when=field("handling", "ships", default=True),
                 request={
                     "order": field("order"),
-                    "reservation": result("reserve_stock", "id"),
+                    # none of goods that are made to order
+                    "reservation": result("reserve_stock", "id", default=None),
                     "address": loaded("address"),
                 },
                 undo="cancel",
@@ -123,14 +150,17 @@ register(
                 agent="payment",
                 action="capture",
                 after=["create_shipment"],
-                when=not_(result("authorize_payment", "taken", default=False)),  # by a transfer
+                # not of a transfer, which is taken as it arrives, nor of what is free
+                when=not_(
+                    first(result("authorize_payment", "taken"), not_(done("authorize_payment")))
+                ),
                 request={
-                    "payment": result("authorize_payment", "id"),
-                    "amount": field("total"),
+                    "payment": result("authorize_payment", "id", default=None),
+                    "amount": TO_PAY,
                 },
                 undo="refund",
                 undo_request={"payment": result("capture_payment", "id")},
-                charges={"amount": field("total"), "currency": field("currency")},
+                charges={"amount": TO_PAY, "currency": field("currency")},
             ),
             Step(
                 name="send_confirmation",
@@ -141,7 +171,8 @@ register(
                     "order": field("order"),
                     "to": loaded("email"),
                     "mail": field("confirmation"),
-                    "parcel": result("create_shipment", "tracking"),
+                    # the letter of an order without a parcel has no place for its number
+                    "parcel": result("create_shipment", "tracking", default=PARCEL),
                 },
                 irreversible="the confirmation is in the customer's inbox",
             ),
@@ -162,6 +193,7 @@ register(
                 name="refund_payment",
                 agent="payment",
                 action="refund",
+                when=field("amount"),  # not if all goes back to a gift card
                 request={"payment": field("payment"), "amount": field("amount")},
                 refused={"*": "error"},  # staff decide: the customer cannot mend it
                 irreversible="the money is on its way to the customer",
@@ -192,6 +224,28 @@ register(
                 action="send",
                 request={"to": field("email"), "mail": field("mail")},
                 irreversible="the letter is in the customer's inbox",
+            ),
+        ],
+    )
+)
+
+register(
+    Workflow(
+        # not one of `owner_application`, as that of refunds; the codes are loaded, and are in no task
+        name=GIFT_WORKFLOW,
+        load=load_codes,
+        label=lambda data: str(data["number"]),
+        contact=field("email"),
+        personal=[field("mail", "text"), field("mail", "html")],
+        not_by_hand="A gift card is issued by an order, or in the admin.",
+        background=True,
+        steps=[
+            Step(
+                name="send",
+                agent="notification",
+                action="send",
+                request={"to": field("email"), "mail": field("mail"), "codes": loaded("codes")},
+                irreversible="the codes are in the customer's inbox",
             ),
         ],
     )

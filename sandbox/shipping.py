@@ -20,7 +20,7 @@ class Shipment:
 
 
 class Shipping(Partner):
-    """Books a shipment per reservation; booking moves its stock from reserved to shipped."""
+    """Books a shipment per reservation, or of goods without one; booking moves stock from reserved to shipped."""
 
     name = "shipping"
 
@@ -36,6 +36,8 @@ class Shipping(Partner):
                 raise Refusal(404, "unknown_shipment", f"Unknown shipment '{call.ref}'.")
             return _cancel(shipment)
         text(call.params, "order")
+        if "reservation" not in call.params:  # goods that were never in stock: made to order
+            return Effect(201, ref=new_id("shp"))
         reservation = text(call.params, "reservation")
         self._check(reservation)
         return Effect(201, ref=new_id("shp"), parent=reservation)
@@ -51,12 +53,14 @@ class Shipping(Partner):
         if entry.effect == "book":
             parent = entry.parent or ""
             self.shipments[ref] = Shipment(ref, entry.order or "", entry.key, parent)
-            self._inventory.ship(parent)
+            if parent:
+                self._inventory.ship(parent)
             return None
         shipment = self.shipments[ref]
         if entry.effect == "cancel":
             shipment.status = "cancelled"
-            self._inventory.unship(shipment.reservation)
+            if shipment.reservation:
+                self._inventory.unship(shipment.reservation)
         return shipment.key
 
     def body(self, entry: Entry) -> Json:

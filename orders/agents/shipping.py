@@ -10,6 +10,9 @@ from .json_schemas import ADDRESS, TEXT, exact_object
 from .partner import BY_KEY, KeyedAgent
 
 
+RESERVATION = {"type": ["string", "null"], "minLength": 1}
+
+
 class Shipping(KeyedAgent):
     """Wraps the shipper's bookings."""
 
@@ -23,13 +26,17 @@ class Shipping(KeyedAgent):
     results = {"book": {"id": str, "tracking": str}, "cancel": {"effect": str}}
 
     @action(
-        accepts=exact_object(order=TEXT, reservation=TEXT, address=ADDRESS),
+        accepts=exact_object(order=TEXT, reservation=RESERVATION, address=ADDRESS),
         returns=exact_object(id=TEXT, tracking=TEXT),
         guarded=("order", "reservation", "address"),
     )
     async def book(self, call: Call) -> dict[str, Any]:
-        """Book {order, reservation, address}; returns {id, tracking}."""
-        return await self.done(call, "/shipping/shipments", call.payload)
+        """Book {order, reservation or null, address}; returns {id, tracking}.
+
+        What is made to order has no reservation.
+        """
+        body = {name: value for name, value in call.payload.items() if value is not None}
+        return await self.done(call, "/shipping/shipments", body)
 
     @action(accepts=BY_KEY, returns=exact_object(effect=TEXT), guarded=("key",))
     async def cancel(self, call: Call) -> dict[str, Any]:

@@ -12,8 +12,9 @@ from django.http import HttpRequest
 from ninja import Body, Header, Query, Router, Status
 
 from orchestration import api
+from orders.cards import NO_CARD
 from orders.currency import LARGEST_TOTAL, shop_currency
-from orders.lifecycle import changes, discounts, placement, queries
+from orders.lifecycle import changes, discounts, gift_cards, placement, queries
 from orders.lifecycle.message import Message, fingerprint
 from orders.models import Order, Placement
 from orders.shop.forms import CheckoutForm
@@ -149,7 +150,7 @@ def cancel(
 def _place(order: schemas.NewOrder, order_id: UUID, content: str, application: str) -> Placement:
     """Place a new order; return the placement of a parallel request with its key, if there is one."""
     try:
-        message, offer = _agree(order, order_id)
+        message, offer = _agree(order, order_id, application)
         return placement.place(
             message,
             content,
@@ -158,16 +159,19 @@ def _place(order: schemas.NewOrder, order_id: UUID, content: str, application: s
             # prefixed, so that an application cannot join another's turns
             fairness_key=order.fairness_key and f"{application}/{order.fairness_key}",
             priority=order.priority,
+            gift_card=order.gift_card,
         )
     except placement.OtherContent:
         raise _key_used() from None
     except placement.TooMuch:
         raise _too_much() from None
-    except discounts.NotValid as refusal:
-        # the parallel request may have taken the last use of its code
+    except (discounts.NotValid, gift_cards.NotValid) as refusal:
+        # the parallel request may have taken the last of its code
         if placed := _placement(order_id, application):
             return placed
-        raise pricing.no_discount(refusal) from None
+        if isinstance(refusal, discounts.NotValid):
+            raise pricing.no_discount(refusal) from None
+        raise pricing.no_gift_card(refusal) from None
 
 
 def _content(order: schemas.NewOrder) -> dict[str, Any]:
@@ -175,23 +179,27 @@ def _content(order: schemas.NewOrder) -> dict[str, Any]:
     content = order.model_dump(mode="json", exclude={"fairness_key", "priority"})
     if not content["address"]["region"]:
         del content["address"]["region"]
-    if not content["discount_code"]:
-        del content["discount_code"]
+    for name in ("discount_code", "gift_card"):
+        if not content[name]:
+            del content[name]
     return content
 
 
-def _agree(order: schemas.NewOrder, order_id: UUID) -> tuple[Message, dict[str, Any]]:
+def _agree(
+    order: schemas.NewOrder, order_id: UUID, application: str
+) -> tuple[Message, dict[str, Any]]:
     """Return the order's message and offer at today's prices; validates as the checkout does."""
     details = {
         **order.address.model_dump(),
         "email": order.email,
         "payment_method": order.payment_method,
     }
-    form = CheckoutForm(details)
+    form = CheckoutForm(details, free=not order.payment_method)
     if not form.is_valid():
         raise invalid([pricing.field_error(name, errors) for name, errors in form.errors.items()])
-    quote = pricing.quote_of(order)
+    quote = pricing.quote_of(order, application)
     lines, charges = [pricing.line_json(line) for line in quote.cart.lines], quote.charges
+    handled = order_json.handled(quote.handling, quote.total)
     if order.expected_total not in {None, quote.total}:
         raise conflict(
             "price_changed",
@@ -199,25 +207,38 @@ def _agree(order: schemas.NewOrder, order_id: UUID) -> tuple[Message, dict[str, 
             total=quote.total,
             lines=lines,
             **order_json.charged(charges),
+            **handled,
         )
+    if form.free and quote.to_pay:
+        missing = form.fields["payment_method"].error_messages["required"]
+        raise invalid([pricing.field_error("payment_method", [missing])])
     address = form.address()
     currency = quote.cart.lines[0].product.currency
+    agreed = [line.as_line() for line in quote.cart.lines]
     message = Message(
         order=order_id,
         email=form.cleaned_data["email"],
         address=address,
-        payment_method=form.cleaned_data["payment_method"],
+        payment_method=form.payment_method if quote.to_pay else NO_CARD,
         currency=currency,
         total=quote.total,
-        lines=[line.as_line() for line in quote.cart.lines],
+        lines=agreed,
         confirmation=placement.confirmation(
-            order_id, address.name, quote.total, currency, order.language, charges
+            order_id,
+            address.name,
+            quote.total,
+            currency,
+            order.language,
+            charges,
+            quote.handling,
+            ships=quote.handling.ships(agreed),
         ),
         language=order.language,
         charges=charges,
+        handling=quote.handling,
     )
     offer = {"total": quote.total, "currency": currency, "lines": lines}
-    return message, {**offer, **order_json.charged(charges)}
+    return message, {**offer, **order_json.charged(charges), **handled}
 
 
 def _key_used() -> Problem:

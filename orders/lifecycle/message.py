@@ -20,7 +20,7 @@ from orders.money import largest_price
 
 from .fields import Malformed, check_fields, integer, one_of, text
 from .message_charges import read_charges
-from .message_handling import read_handling
+from .message_handling import check_sums, read_handling
 from .numbers import order_number
 
 WORKFLOW = "process_order"  # processes these messages
@@ -162,12 +162,13 @@ def read(data: Mapping[str, Any]) -> Message:
         optional="language charges handling pay_within",  # messages of older releases lack the first two
     )
     lines = _lines(data["lines"])
-    charges = read_charges(data.get("charges"), lines)
+    handling = read_handling(data.get("handling"), lines)
+    charges = read_charges(data.get("charges"), lines, handling.emailed)
     total = sum(line.price for line in lines) + charges.extra
     if data["total"] != total or isinstance(data["total"], bool):
         also = " with shipping and discount" if charges.extra else ""
         raise Malformed(f"total is {data['total']!r}, but the lines add up to {total}{also}")
-    handling = read_handling(data.get("handling"), lines, total)
+    check_sums(handling, data.get("handling"), lines, total)
     methods = Card.values if total > handling.gift_card else [NO_CARD]
     payment_method = one_of(methods, data["payment_method"], "payment method")
     currency = one_of([shop_currency()], data["currency"], "currency")

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from orders.currency import LARGEST_TOTAL
 from orders.handling import NONE, Counted, Handling, from_json
 
 from .fields import Malformed, check_fields, integer
@@ -12,10 +13,10 @@ MOST_DAYS = 365  # within which goods are made
 FIELDS = "gift_card to_pay emailed gifts made finish_within reserve ships released_at"
 
 
-def read_handling(value: Any, lines: Sequence[Counted], total: int) -> Handling:
-    """Return the handling in a message; raise `Malformed` unless it fits its lines.
+def read_handling(value: Any, lines: Sequence[Counted]) -> Handling:
+    """Return the handling in a message; raise `Malformed` unless it is about its lines.
 
-    None: the order is an ordinary one, as in messages of older releases.
+    None: the order is an ordinary one, as in messages of older releases. `check_sums` follows.
     """
     if value is None:
         return NONE
@@ -26,14 +27,17 @@ def read_handling(value: Any, lines: Sequence[Counted], total: int) -> Handling:
         raise Malformed(f"emailed is {emailed!r} and made is {made!r}")
     if len(set(map(str, emailed))) < len(emailed) or not {*map(str, emailed), *made} <= skus:
         raise Malformed("what is e-mailed or made is not on the lines")
-    integer(value["gift_card"], "gift_card", least=0, most=total)
+    integer(value["gift_card"], "gift_card", least=0, most=LARGEST_TOTAL)
     for days in made.values():
         integer(days, "days", most=MOST_DAYS)
     _check_moment(value["released_at"])
-    handling = from_json(value)
-    if handling.as_json(lines, total) != value:
+    return from_json(value)
+
+
+def check_sums(handling: Handling, value: Any, lines: Sequence[Counted], total: int) -> None:
+    """Raise `Malformed` unless what a message says of the handling follows from its lines and total."""
+    if handling.gift_card > total or handling.as_json(lines, total) != (value or {}):
         raise Malformed(f"handling is {value!r}, which does not fit the lines")
-    return handling
 
 
 def _check_moment(value: Any) -> None:

@@ -61,7 +61,7 @@ def left_of(order: Order) -> int:
     """Return what may still be paid back, in minor units (one query, two with gift cards)."""
     known, _on_card = _noted(order)
     # what was paid with gift cards that it bought is not given back as money
-    return order.total - gift_issue.spent(order) - known if is_paid(order) else 0
+    return order.total - gift_issue.spent(order) - known if _is_completed(order) else 0
 
 
 def is_paid(order: Order) -> bool:
@@ -89,7 +89,7 @@ def refund(order_id: UUID, amount: int, reason: str, *, id_: UUID, by: int | Non
     if known := Refund.objects.filter(id=id_, order=order).first():
         return known
     progress = snapshots.of(order)
-    if not is_paid(order) or progress is None:
+    if not _is_completed(order) or progress is None:
         raise NotRefundable
     if amount > (left := left_of(order)):
         raise TooMuch(left)
@@ -123,8 +123,11 @@ def refund(order_id: UUID, amount: int, reason: str, *, id_: UUID, by: int | Non
     return new
 
 
-def receive(messages: Sequence[api.Status]) -> None:
-    """Settle the refunds whose tasks have ended, by their status messages."""
+def receive(messages: Sequence[api.Status]) -> Sequence[str]:
+    """Settle the refunds whose tasks have ended, by their status messages; return their ids.
+
+    `match_cards` follows once all orders are locked that these messages are about.
+    """
     ended = {
         message.reference: STATES[message.kind]
         for message in messages
@@ -134,11 +137,13 @@ def receive(messages: Sequence[api.Status]) -> None:
         columns = {"refunds": list(ended), "states": [state.value for state in ended.values()]}
         with connection.cursor() as cursor:
             cursor.execute(SETTLE, columns)
-        _match_cards(list(ended))
+    return list(ended)
 
 
-def _match_cards(ended: Sequence[str]) -> None:
-    """Have gift cards stand as the refunds say, of orders with some (one query for all others)."""
+def match_cards(ended: Sequence[str]) -> None:
+    """Have gift cards stand as refunds say that have ended (one query for orders without any)."""
+    if not ended:
+        return
     orders = Order.objects.filter(refunds__in=ended, handling__isnull=False).distinct()
     for order in orders.order_by("id"):
         paid = order.refunds.filter(state=RefundState.PAID).aggregate(sum=Sum("on_card"))["sum"]

@@ -63,12 +63,18 @@ WHERE p."order" = incoming.id
 
 
 def receive(messages: Sequence[Status]) -> None:
-    """Apply the latest message of each order to its row, and post the e-mails that are due.
+    """Apply status messages to the orders, refunds and letters that they are about.
 
-    Older messages change nothing.
+    Of an order the latest message counts; older ones change nothing.
     """
-    refunds.receive(messages)
+    ended = refunds.receive(messages)
+    _apply(messages)
+    # cards last: who has their locks waits for no order
     gift_issue.receive(messages)
+    refunds.match_cards(ended)
+
+
+def _apply(messages: Sequence[Status]) -> None:
     relevant = [message for message in messages if message.workflow == WORKFLOW]
     _set_aside(message for message in relevant if message.kind.value in ASIDE)
     latest: dict[str, Status] = {}

@@ -184,6 +184,16 @@ class Product(models.Model):
         return at if timezone.now() < at else None
 
     @property
+    def terms(self) -> list[str]:
+        """What is agreed about it beside the price: nothing for goods in stock."""
+        terms = {
+            "released": self.released_at,
+            "made": self.made_within_days,
+            "gift": self.is_gift_card,
+        }
+        return [f"{name}: {value}" for name, value in terms.items() if value]
+
+    @property
     def picture_path(self) -> str:
         """The path of its picture below the static files."""
         return f"products/{self.picture}.svg"

@@ -27,7 +27,8 @@ from orders.lifecycle.tracking import STOCK, Fix, track
 from orders.models import Order
 from orders.normal import email_key
 from orders.rate_limit import Limit
-from orders.shop.forms import FindForm, OtherCardForm
+from orders.shop.find_form import FindForm
+from orders.shop.forms import OtherCardForm
 from orders.shop.typed import form_page, typed
 
 from .redirect import see_other
