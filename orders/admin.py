@@ -7,7 +7,7 @@ from uuid import UUID
 from django.contrib import admin
 from django.contrib.staticfiles import finders
 from django.core.exceptions import PermissionDenied, ValidationError
-from django.db.models import QuerySet
+from django.db.models import QuerySet, Sum
 from django.forms import Field
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
@@ -19,7 +19,9 @@ from orchestration.api import CappedPaginator, format_money
 
 from .admin_export import as_csv
 from .admin_figures import figures
+from .admin_gift_cards import GiftCardAdmin  # noqa: F401 - registers itself
 from .admin_prices import DatedPriceInline, NewDatedPriceInline
+from .admin_readonly import ReadOnly
 from .admin_refunds import refund_page
 from .amount_fields import InCurrency
 from .charges import from_json
@@ -28,26 +30,11 @@ from .lifecycle.message import WORKFLOW
 from .lifecycle.payments import balance, movements
 from .lifecycle.sums import sums
 from .models import Order, OrderLine, Product, Refund
+from .models.refund import RefundState
 from .times import moment as in_words
 
 linebreak = mark_safe("<br>")
 PICTURE = re.compile("[A-Za-z0-9_-]+")
-
-
-class ReadOnly:
-    """Denies changes: these rows are what was sent to the partners."""
-
-    def has_add_permission(self, _request: HttpRequest, _parent: Any = None) -> bool:
-        """Refuse."""
-        return False
-
-    def has_change_permission(self, _request: HttpRequest, _thing: Any = None) -> bool:
-        """Refuse."""
-        return False
-
-    def has_delete_permission(self, _request: HttpRequest, _thing: Any = None) -> bool:
-        """Refuse."""
-        return False
 
 
 class ProductForm(InCurrency):
@@ -123,8 +110,8 @@ class RefundInline(ReadOnly, admin.StackedInline):  # type: ignore[type-arg] # a
 
     model = Refund
     extra = 0
-    fields = ["back", "reason", "state", "by", "created_at"]
-    readonly_fields = ["back"]
+    fields = ["back", "to_card", "reason", "state", "by", "created_at"]
+    readonly_fields = ["back", "to_card"]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Refund]:
         """Read who made them with them."""
@@ -134,6 +121,11 @@ class RefundInline(ReadOnly, admin.StackedInline):  # type: ignore[type-arg] # a
     def back(self, refund: Refund) -> str:
         """Show the amount with its currency."""
         return format_money(refund.amount, refund.order.currency)
+
+    @admin.display(description="of that, to the gift card")
+    def to_card(self, refund: Refund) -> str:
+        """Show the part with its currency."""
+        return format_money(refund.on_card, refund.order.currency)
 
 
 @admin.register(Order)
@@ -198,7 +190,8 @@ class OrderAdmin(ReadOnly, admin.ModelAdmin):  # type: ignore[type-arg] # as abo
     @admin.display(description="how the total comes about")
     def price(self, order: Order) -> str:
         """Show subtotal, shipping, discount, total and tax."""
-        lines = sums(order.total, order.currency, from_json(order.charges))
+        gift_card = order.total - order.to_pay
+        lines = sums(order.total, order.currency, from_json(order.charges), gift_card)
         return format_html_join(linebreak, "{}: {}", ((line.label, line.amount) for line in lines))
 
     @admin.display(description="money in and out")
@@ -216,7 +209,10 @@ class OrderAdmin(ReadOnly, admin.ModelAdmin):  # type: ignore[type-arg] # as abo
                 for step in moved
             ),
         )  # fmt: skip
-        rest = format_money(balance(moved) - order.refunded, order.currency)
+        # what went back to a gift card is not of this money
+        on_card = order.refunds.filter(state=RefundState.PAID).aggregate(sum=Sum("on_card"))["sum"]
+        kept = balance(moved) - order.refunded + (on_card or 0)
+        rest = format_money(kept, order.currency)
         return format_html("{}<br>kept: {}", rows, rest)
 
     @admin.display(description="task")

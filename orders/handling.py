@@ -35,22 +35,20 @@ class Handling:
     """What is special about an order.
 
     `gift_card` was paid by one. `emailed` has the SKUs of gift cards that are bought, `made` the days by the
-    SKUs of what is made to order. Nothing is reserved or charged before `released_at`.
+    SKUs of what is made to order. `ships`: there is a parcel. Nothing is reserved or charged before
+    `released_at`.
     """
 
     gift_card: int = 0
     emailed: tuple[str, ...] = ()
     made: Mapping[str, int] = field(default_factory=dict)
+    ships: bool = True
     released_at: datetime | None = None
 
     @property
     def days(self) -> int:
         """The days within which all is made; 0 if nothing has to be."""
         return max(self.made.values(), default=0)
-
-    def ships(self, lines: Sequence[Counted]) -> bool:
-        """Return whether there is anything to put into a parcel."""
-        return any(line.sku not in self.emailed for line in lines)
 
     def reserved(self, lines: Sequence[CountedLine]) -> list[CountedLine]:
         """Return the lines that the inventory has: not what is e-mailed, nor what is made."""
@@ -67,6 +65,7 @@ class Handling:
             gift_card=total - min(paid, total),
             emailed=tuple(sku for sku in self.emailed if sku in left),
             made={sku: days for sku, days in self.made.items() if sku in left},
+            ships=not left <= set(self.emailed),
             released_at=self.released_at,
         )
 
@@ -84,10 +83,9 @@ class Handling:
             "made": dict(self.made),
             "finish_within": self.days * DAY or None,
             "reserve": [
-                {"sku": line.sku, "quantity": line.quantity}
-                for line in self.reserved(lines)
+                {"sku": line.sku, "quantity": line.quantity} for line in self.reserved(lines)
             ],
-            "ships": self.ships(lines),
+            "ships": any(line.sku not in self.emailed for line in lines),
             "released_at": self.released_at.isoformat() if self.released_at else None,
         }
 
@@ -104,6 +102,7 @@ def from_json(value: Mapping[str, Any] | None) -> Handling:
         gift_card=value["gift_card"],
         emailed=tuple(value["emailed"]),
         made=value["made"],
+        ships=value["ships"],
         released_at=datetime.fromisoformat(at) if at else None,
     )
 

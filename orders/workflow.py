@@ -24,10 +24,10 @@ from .agents.notification import PARCEL, Notification
 from .agents.payment import Payment
 from .agents.risk import ROLE, Decision
 from .agents.shipping import Shipping
+from .agents.workshop import WORKSHOP
 from .api import scopes  # noqa: F401 - registers the scopes
 from .audit.runner import audit
 from .cards import CONFIRMED_WITHIN
-from .agents.workshop import WORKSHOP
 from .lifecycle.changes import accepted, permit
 from .lifecycle.gift_issue import GIFT_WORKFLOW
 from .lifecycle.gift_issue import load as load_codes

@@ -20,7 +20,10 @@ class Shipment:
 
 
 class Shipping(Partner):
-    """Books a shipment per reservation, or of goods without one; booking moves stock from reserved to shipped."""
+    """Books a shipment per reservation; booking moves its stock from reserved to shipped.
+
+    Goods that were never in stock have no reservation.
+    """
 
     name = "shipping"
 

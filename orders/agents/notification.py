@@ -36,13 +36,21 @@ class Notification(KeyedAgent):
     @action(
         accepts=SENT,
         returns=exact_object(id=TEXT),
-        guarded=("order", "to", "mail", "parcel", "codes", "subject", "text"),  # it speaks for the shop
+        guarded=(
+            "order",
+            "to",
+            "mail",
+            "parcel",
+            "codes",
+            "subject",
+            "text",
+        ),  # it speaks for the shop
     )
     async def send(self, call: Call) -> dict[str, Any]:
         """Send {order?, to, mail: {subject, text, html?}, parcel? or codes?}; returns {id}.
 
-        The last `{parcel}` in the text stands for `parcel`, the last `{codes}` for `codes`, one a line. Orders
-        that were placed before there was HTML ask for {order, to, subject, text}.
+        The last `{parcel}` in the text stands for `parcel`, the last `{codes}` for `codes`, one a line.
+        Orders that were placed before there was HTML ask for {order, to, subject, text}.
         """
         asked = dict(call.payload)
         mail, parcel, codes = (asked.pop(name, {}) for name in ("mail", "parcel", "codes"))

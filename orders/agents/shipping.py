@@ -9,7 +9,6 @@ from orchestration.api import Call, action
 from .json_schemas import ADDRESS, TEXT, exact_object
 from .partner import BY_KEY, KeyedAgent
 
-
 RESERVATION = {"type": ["string", "null"], "minLength": 1}
 
 

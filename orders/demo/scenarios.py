@@ -18,12 +18,13 @@ from django.conf import settings
 from orchestration import api
 from orders.agents.partner_http import request_json
 from orders.cards import Card
-from orders.lifecycle import changes, queries, refunds
+from orders.lifecycle import changes, gift_issue, queries, refunds
 from orders.lifecycle.paying import CARD
 from orders.lifecycle.tracking import STOCK
-from orders.models import Product
+from orders.models import GiftCard, Product
+from orders.money import whole
 
-from .catalogue import GONE
+from .catalogue import GIFT_CARD, GONE, MADE, PREORDER
 from .shoppers import Shoppers
 
 TIMEOUT = 60.0  # seconds for an order to reach its customer's action, and then to settle
@@ -38,12 +39,14 @@ Action = Callable[[UUID, api.Progress], object]
 
 @dataclass(frozen=True, kw_only=True)
 class Scenario:
-    """A scenario: the card, the faults, and the customer's `act` once `ready`."""
+    """A scenario: the card, the faults, what is bought, and the customer's `act` once `ready`."""
 
     name: str
     card: Card = Card.VISA
     faults: Sequence[Fault] = ()
     sold_out: bool = False
+    only: str = ""  # the SKU of what is bought alone
+    gift_card: int = 0  # issued before it, in whole units of the currency
     ready: Ready | None = None
     act: Action | None = None
     times: int = 1
@@ -97,6 +100,11 @@ UNCONFIRMED = {"partner": "mail", "fault": "status", "status": 429, "times": 6}
 SCENARIOS = (
     Scenario(name="confirmed", times=14),
     Scenario(name="completed, and part of it paid back", ready=completed, act=pay_part_back),
+    Scenario(name="gift cards, sent by e-mail", only=GIFT_CARD),
+    Scenario(name="paid in part by a gift card", gift_card=5),
+    Scenario(name="free, as a gift card pays all", gift_card=900),
+    Scenario(name="waits for its release", only=PREORDER, times=2),
+    Scenario(name="made to order", only=MADE, times=2),
     Scenario(name="paid at the third attempt", card=Card.SLOW),
     Scenario(name="paid, though the answer was lost", card=Card.LOST),
     Scenario(name="the customer is to confirm at the bank", card=Card.ASKS),
@@ -182,7 +190,11 @@ def play(say: Callable[[str], None] = lambda _: None, *, timeout: float = TIMEOU
                     cleanup.callback(_remove_fault, _add_fault({**fault, "order": str(order)}))
                     faulty.add(order)
                 shoppers.buy(
-                    card=scenario.card, order=order, also=board if scenario.sold_out else None
+                    card=scenario.card,
+                    order=order,
+                    also=board if scenario.sold_out else None,
+                    only=Product.objects.filter(sku=scenario.only).first(),
+                    gift_card=_gift_card(scenario.gift_card) if scenario.gift_card else None,
                 )
                 say(f"{order}  {scenario.name}")
                 count += 1
@@ -223,6 +235,19 @@ def _await_settled(orders: set[UUID], timeout: float) -> None:
     while orders and time.monotonic() < until:
         orders = {order for order in orders if not has_settled(order)}
         time.sleep(PAUSE)
+
+
+def _gift_card(amount: int) -> GiftCard:
+    """Issue a gift card as staff."""
+    card = gift_issue.ByHand(
+        id=uuid4(),
+        amount=amount * whole(),
+        name="Ada Lovelace",
+        email="ada.lovelace@example.org",
+        language="en",
+        reason="A parcel came late.",
+    )
+    return gift_issue.by_hand(card, by=None)
 
 
 def _step(progress: api.Progress, name: str) -> api.StepProgress:

@@ -1,13 +1,14 @@
 """Simulated customers, who place real orders."""
 
 import random
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from uuid import UUID, uuid4
 
-from orders.cards import Card
+from orders.cards import NO_CARD, Card
 from orders.lifecycle.message import Address, Line, Message, fingerprint
 from orders.lifecycle.placement import confirmation, place
-from orders.models import Product
+from orders.models import GiftCard, Product
+from orders.shop.quote import handling_of
 from orders.shop.tariff import Tariff, tariff
 
 from .catalogue import GONE
@@ -54,16 +55,26 @@ class Shoppers:
 
     def __post_init__(self) -> None:
         if not self.products:
-            self.products = list(Product.objects.available().exclude(sku=GONE))
+            self.products = list(Product.objects.in_stock().exclude(sku=GONE))
         if not self.products:
             raise NothingToSell("there are no products: run `manage.py seed` first")
 
     def buy(
-        self, *, card: str = "", order: UUID | None = None, also: Product | None = None
+        self,
+        *,
+        card: str = "",
+        order: UUID | None = None,
+        also: Product | None = None,
+        only: Product | None = None,
+        gift_card: GiftCard | None = None,
     ) -> UUID:
-        """Place an order that includes `also`, paid with `card` or a random one; return its id."""
+        """Place an order that includes `also`, or one of `only`; return its id.
+
+        It is paid with `gift_card`, and beyond that with `card` or a random one.
+        """
         order = order or uuid4()
-        lines = self._lines(also)
+        lines = [_line(only, 1)] if only else self._lines(also)
+        handling = handling_of([only] if only else [])
         street, postcode, city, country = self.chance.choice(PLACES)
         name = self.chance.choice(NAMES)
         address = Address(
@@ -76,10 +87,13 @@ class Shoppers:
         if country not in self.tariffs:
             self.tariffs[country] = tariff(country)
         classes = {
-            product.sku: product.tax_class for product in [*self.products, *filter(None, [also])]
+            product.sku: product.tax_class
+            for product in [*self.products, *filter(None, [also, only])]
         }
-        charges = self.tariffs[country].charges(lines, classes)
+        charges = self.tariffs[country].charges(lines, classes, emailed=handling.emailed)
         total = sum(line.price for line in lines) + charges.extra
+        if gift_card:
+            handling = replace(handling, gift_card=min(total, gift_card.balance))
         currency = self.products[0].currency
         language = "de" if country in GERMAN else "en"
         chosen = card or self.chance.choices(list(CARDS), list(CARDS.values()))[0]
@@ -87,26 +101,35 @@ class Shoppers:
             order=order,
             email=f"{name.lower().replace('ä', 'ae').replace(' ', '.')}@example.org",
             address=address,
-            payment_method=str(chosen),
+            payment_method=str(chosen) if total > handling.gift_card else NO_CARD,
             currency=currency,
             total=total,
             lines=lines,
-            confirmation=confirmation(order, name, total, currency, language, charges),
+            confirmation=confirmation(
+                order,
+                name,
+                total,
+                currency,
+                language,
+                charges,
+                handling,
+            ),
             language=language,
             charges=charges,
+            handling=handling,
         )
-        place(message, fingerprint(message.as_json()))
+        code = gift_card.unsent if gift_card else ""
+        place(message, fingerprint(message.as_json()), gift_card=code)
         return order
 
     def _lines(self, also: Product | None) -> list[Line]:
         count = self.chance.choices(LINES, LINES_WEIGHTS)[0]
         products = self.chance.sample(self.products, min(count, len(self.products)))
         return [
-            Line(
-                sku=product.sku,
-                name=product.name,
-                unit_price=product.due,
-                quantity=self.chance.choices(QUANTITIES, QUANTITY_WEIGHTS)[0],
-            )
+            _line(product, self.chance.choices(QUANTITIES, QUANTITY_WEIGHTS)[0])
             for product in [*([also] if also else []), *products]
         ]
+
+
+def _line(product: Product, quantity: int) -> Line:
+    return Line(sku=product.sku, name=product.name, unit_price=product.due, quantity=quantity)

@@ -73,7 +73,6 @@ def leave_out(order_id: UUID, attempt: int, sku: str) -> api.Refusal | None:
         order.currency,
         charges,
         special,
-        ships=special.ships(lines),
     ).as_json()
     amendment = api.Amendment(request={"lines": _reserved(changed)}, data=changed)
     asked = ChangeRequest(id=uuid4(), act=Change.LEAVE_OUT)
@@ -123,7 +122,10 @@ def permit(asked: api.AskedChange) -> None:
     note = asked.note or {}
     match note.get("act"):
         case Change.CARD:
-            amount = {"payment_method": note.get("card"), "amount": handling.to_pay(asked.task_data)}
+            amount = {
+                "payment_method": note.get("card"),
+                "amount": handling.to_pay(asked.task_data),
+            }
             as_offered = asked.step in {CARD, CAPTURE} and (asked.request, asked.data) == (
                 amount,
                 {},

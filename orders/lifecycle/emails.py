@@ -18,7 +18,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import pgettext
 
 from orchestration import api
-from orders.agents.notification import CODES, PARCEL
+from orders.agents.notification import PARCEL
 from orders.charges import NONE, Charges
 from orders.handling import NONE as ORDINARY
 from orders.handling import Handling, from_json
@@ -67,10 +67,8 @@ def confirmation(
     currency: str,
     charges: Charges = NONE,
     handling: Handling = ORDINARY,
-    *,
-    ships: bool = True,
 ) -> Mail:
-    """Return the confirmation; `total` is in minor units. Not all orders have a parcel: `ships`."""
+    """Return the confirmation; `total` is in minor units."""
     with translation.override(to.language):
         values = {"number": to.number, "total": api.format_money(total, currency)}
         paid = _("Your order %(number)s for %(total)s is paid and on its way to you.")
@@ -80,10 +78,14 @@ def confirmation(
             Email(
                 subject=_("Your order %(number)s is confirmed") % {"number": to.number},
                 paragraphs=[
-                    (paid if ships else _("Your order %(number)s for %(total)s is paid.")) % values,
-                    *([parcel] if ships else []),
-                    *([_("The codes of your gift cards come in a letter of their own.")]
-                      if handling.emailed else []),
+                    (paid if handling.ships else _("Your order %(number)s for %(total)s is paid."))
+                    % values,
+                    *([parcel] if handling.ships else []),
+                    *(
+                        [_("The codes of your gift cards come in a letter of their own.")]
+                        if handling.emailed
+                        else []
+                    ),
                     _("Thank you, and enjoy it."),
                 ],
                 act=pgettext("a link in a letter", "See your order"),
@@ -102,64 +104,21 @@ def received(message: Message) -> api.Posting:
             paragraphs=[
                 _("Thank you for your order %(number)s for %(total)s.") % values,
                 *notes(message.handling, timezone.now(), zone=shop_zone()),
-                *([] if message.handling.released_at else [
-                    _("We are preparing it now, and will write again when it is on its way.")
-                    if message.handling.ships(message.lines)
-                    else _("We are preparing it now.")
-                ]),
+                *(
+                    []
+                    if message.handling.released_at
+                    else [
+                        _("We are preparing it now, and will write again when it is on its way.")
+                        if message.handling.ships
+                        else _("We are preparing it now.")
+                    ]
+                ),
             ],
             act=_("Follow your order"),
-            goes_to=message.address.lines if message.handling.ships(message.lines) else (),
-            sums=sums(
-                message.total, message.currency, message.charges, message.handling.gift_card
-            ),
+            goes_to=message.address.lines if message.handling.ships else (),
+            sums=sums(message.total, message.currency, message.charges, message.handling.gift_card),
         )
         return _posting("received", to, message.email, letter)
-
-
-def gift_cards_letter(to: Recipient) -> Mail:
-    """Return the letter with the codes of gift cards; they are put in as it is sent."""
-    with translation.override(to.language):
-        about = _("Your gift cards of order %(number)s") if to.order else _("A gift card for you")
-        return mail(
-            to,
-            Email(
-                subject=about % {"number": to.number},
-                paragraphs=[
-                    _("Type this code at the checkout to pay with it, at once or in parts:"),
-                    CODES,
-                    _("Keep it as you keep money: who has the code can pay with it."),
-                ],
-                act=pgettext("a link in a letter", "See your order") if to.order else _("Go to the shop"),
-            ),
-        )
-
-
-def refunded(order: Order, amount: int, reason: str, on_card: int = 0) -> Mail:
-    """Return the letter about a refund, of which `on_card` goes to a gift card.
-
-    It is sent once the money is on its way.
-    """
-    to = Recipient(order=order.id, name=order.name, language=order.language)
-    values = {
-        "number": to.number,
-        "amount": api.format_money(amount, order.currency),
-        "part": api.format_money(on_card, order.currency),
-    }
-    with translation.override(to.language):
-        return mail(
-            to,
-            Email(
-                subject=_("Your refund for order %(number)s") % values,
-                paragraphs=[
-                    _("We have paid %(amount)s of your order %(number)s back to you.") % values,
-                    _("The reason: %(reason)s") % {"reason": reason},
-                    *([_("%(part)s of it are on your gift card again.") % values] if on_card else []),
-                    *([_("Banks take up to ten days to show it.")] if amount > on_card else []),
-                ],
-                act=pgettext("a link in a letter", "See your order"),
-            ),
-        )
 
 
 def send_due(orders: Mapping[UUID, int], reminders: Mapping[str, Reminder] = {}) -> None:

@@ -72,12 +72,6 @@ def take_less(order: UUID, amount: int) -> None:
         GiftUse.objects.filter(pk=use_.pk).update(amount=amount)
 
 
-def used(order: UUID) -> tuple[str, int] | None:
-    """Return the last letters of the card that paid an order's part, and what it paid less what it got back."""
-    row = GiftUse.objects.filter(order=order).select_related("card").first()
-    return (row.card.last4, row.amount - row.returned) if row else None
-
-
 def _uses(orders: Sequence[UUID | str]) -> list[GiftUse]:
     """Return the uses of orders, their cards locked in one order: no two wait for each other."""
     uses = list(GiftUse.objects.filter(order__in=orders))

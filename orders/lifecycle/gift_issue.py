@@ -19,8 +19,8 @@ from orders.gift_codes import digest, new_code
 from orders.handling import from_json
 from orders.models import GiftCard, Order
 
-from . import gift_cards
-from .emails import Recipient, gift_cards_letter
+from . import gift_cards, owner_letters
+from .emails import Recipient
 from .message import APPLICATION, WORKFLOW
 
 GIFT_WORKFLOW = "send_gift_cards"
@@ -105,7 +105,7 @@ def _send(
     data: dict[str, Any] = {
         "number": to.number or cards[0].last4,
         "email": email,
-        "mail": gift_cards_letter(to).as_json(),
+        "mail": owner_letters.gift_cards(to).as_json(),
     }
     letter = api.Posting(
         workflow=GIFT_WORKFLOW,
@@ -154,11 +154,11 @@ def withdraw_until(order: Order, back: int) -> int:
     `back` is the sum of its refunds, under the lock of its row; less than before where one was undone.
     Returns what the cards lack for that, as it is spent.
     """
-    gifts = (order.handling or {}).get("gifts", 0)
+    gifts: int = (order.handling or {}).get("gifts", 0)
     if not gifts:
         return 0
     cards = gift_cards.locked(GiftCard.objects.filter(order=order.id).order_by("pk"))
-    left = max(0, back - (order.total - gifts)) - sum(card.withdrawn for card in cards)
+    left: int = max(0, back - (order.total - gifts)) - sum(card.withdrawn for card in cards)
     for card in cards:
         moved = max(-card.withdrawn, min(left, card.balance))
         GiftCard.objects.filter(pk=card.pk).update(

@@ -9,9 +9,7 @@ from orders.currency import LARGEST_TOTAL
 from .fields import Malformed, check_fields, integer, text
 
 
-def read_charges(
-    value: Any, lines: Sequence[Priced], emailed: Collection[str] = ()
-) -> Charges:
+def read_charges(value: Any, lines: Sequence[Priced], emailed: Collection[str] = ()) -> Charges:
     """Return the charges in a message; raise `Malformed` unless they fit its lines.
 
     None: there are none, as in messages of older releases.

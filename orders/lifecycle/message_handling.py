@@ -27,6 +27,8 @@ def read_handling(value: Any, lines: Sequence[Counted]) -> Handling:
         raise Malformed(f"emailed is {emailed!r} and made is {made!r}")
     if len(set(map(str, emailed))) < len(emailed) or not {*map(str, emailed), *made} <= skus:
         raise Malformed("what is e-mailed or made is not on the lines")
+    if not isinstance(value["ships"], bool):
+        raise Malformed(f"ships is {value['ships']!r}")
     integer(value["gift_card"], "gift_card", least=0, most=LARGEST_TOTAL)
     for days in made.values():
         integer(days, "days", most=MOST_DAYS)
@@ -42,8 +44,8 @@ def check_sums(handling: Handling, value: Any, lines: Sequence[Counted], total: 
 
 def _check_moment(value: Any) -> None:
     try:
-        known = value is None or datetime.fromisoformat(value).tzinfo
+        if value is None or datetime.fromisoformat(value).tzinfo:
+            return
     except (TypeError, ValueError):
-        known = False
-    if value is not None and not known:
-        raise Malformed(f"released_at is {value!r}")
+        pass
+    raise Malformed(f"released_at is {value!r}")

@@ -112,9 +112,7 @@ def confirmation(
     language: str = "en",
     charges: Charges = NONE,
     handling: Handling = ORDINARY,
-    *,
-    ships: bool = True,
 ) -> Mail:
-    """Return the confirmation; `total` is in minor units. Not all orders have a parcel: `ships`."""
+    """Return the confirmation; `total` is in minor units."""
     to = emails.Recipient(order=order, name=name, language=language)
-    return emails.confirmation(to, total, currency, charges, handling, ships=ships)
+    return emails.confirmation(to, total, currency, charges, handling)

@@ -16,7 +16,7 @@ from orders.models import Order, Refund
 from orders.models.order import OrderStatus
 from orders.models.refund import RefundState
 
-from . import emails, gift_cards, gift_issue, snapshots
+from . import gift_cards, gift_issue, owner_letters, snapshots
 from .message import APPLICATION, WORKFLOW
 from .paying import payment_id
 
@@ -64,7 +64,7 @@ def left_of(order: Order) -> int:
     return order.total - gift_issue.spent(order) - known if _is_completed(order) else 0
 
 
-def is_paid(order: Order) -> bool:
+def _is_completed(order: Order) -> bool:
     """Return whether an order is completed, and so paid."""
     return order.status == OrderStatus.CONFIRMED
 
@@ -86,8 +86,8 @@ def refund(order_id: UUID, amount: int, reason: str, *, id_: UUID, by: int | Non
     instead, which returns all of it.
     """
     order = Order.objects.select_for_update(no_key=True).get(id=order_id)
-    if known := Refund.objects.filter(id=id_, order=order).first():
-        return known
+    if same := Refund.objects.filter(id=id_, order=order).first():
+        return same
     progress = snapshots.of(order)
     if not _is_completed(order) or progress is None:
         raise NotRefundable
@@ -107,7 +107,7 @@ def refund(order_id: UUID, amount: int, reason: str, *, id_: UUID, by: int | Non
         "amount": amount - on_card,
         "currency": order.currency,
         "email": order.email,
-        "mail": emails.refunded(order, amount, reason, on_card).as_json(),
+        "mail": owner_letters.refunded(order, amount, reason, on_card).as_json(),
     }
     api.submit_many(
         [
@@ -144,7 +144,7 @@ def match_cards(ended: Sequence[str]) -> None:
     """Have gift cards stand as refunds say that have ended (one query for orders without any)."""
     if not ended:
         return
-    orders = Order.objects.filter(refunds__in=ended, handling__isnull=False).distinct()
+    orders = Order.objects.filter(refunds__id__in=ended, handling__isnull=False).distinct()
     for order in orders.order_by("id"):
         paid = order.refunds.filter(state=RefundState.PAID).aggregate(sum=Sum("on_card"))["sum"]
         gift_cards.return_until(order.id, paid or 0)

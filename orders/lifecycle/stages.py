@@ -36,6 +36,14 @@ STEPS = {  # by step: done, now, to come
         gettext_lazy("Send your confirmation"),
     ),
 }
+MAKE, SHIPMENT = "make_goods", "create_shipment"
+OF_SOME = {  # steps that few orders have
+    MAKE: (
+        gettext_lazy("Made for you"),
+        gettext_lazy("Being made for you"),
+        gettext_lazy("Make it for you"),
+    ),
+}
 TRANSFER = (
     gettext_lazy("Your transfer has arrived"),
     gettext_lazy("Waiting for your transfer"),
@@ -143,7 +151,7 @@ def _words(step: StepProgress) -> list[str]:
     plain = step.name.replace("_", " ").capitalize()
     if _by_transfer(step):
         return [str(text) for text in TRANSFER]
-    return [str(text) for text in STEPS.get(step.name, (plain, plain, plain))]
+    return [str(text) for text in (STEPS | OF_SOME).get(step.name, (plain, plain, plain))]
 
 
 def _stage(step: StepProgress) -> Stage:

@@ -105,15 +105,15 @@ def _apply(messages: Sequence[Status]) -> None:
         if (new and status in EMAILED) or str(order) in paying
     }
     if due:
-        discounts.give_back(
-            order for order, status, *_ in applied if status == OrderStatus.UNDONE
-        )
+        discounts.give_back(order for order, status, *_ in applied if status == OrderStatus.UNDONE)
         emails.send_due(due, _reminders(relevant))
-    gift_issue.settle({
-        order: status == OrderStatus.CONFIRMED
-        for order, status, _, new, special in applied
-        if special and new and status in {OrderStatus.CONFIRMED, OrderStatus.UNDONE}
-    })
+    gift_issue.settle(
+        {
+            order: status == OrderStatus.CONFIRMED
+            for order, status, _, new, special in applied
+            if special and new and status in {OrderStatus.CONFIRMED, OrderStatus.UNDONE}
+        }
+    )
 
 
 def _reminders(messages: Iterable[Status]) -> dict[str, Reminder]:

@@ -25,7 +25,9 @@ class GiftCard(models.Model):
         default=False, db_default=False, help_text="The order that bought it was undone."
     )
     currency = models.CharField(max_length=3, default=shop_currency, editable=False)
-    order = models.UUIDField(null=True, help_text="The order that bought it; empty: see the reason.")
+    order = models.UUIDField(
+        null=True, help_text="The order that bought it; empty: see the reason."
+    )
     sku = models.CharField("SKU", max_length=40, blank=True, db_default="")
     unit = models.PositiveSmallIntegerField(
         default=1, db_default=1, help_text="Which one of the line of the order."

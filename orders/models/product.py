@@ -15,8 +15,9 @@ from ..currency import LARGEST_TOTAL, shop_currency
 from ..times import shop_zone
 from .pricing import DatedPrice, TaxClass
 
-
-RELEASED_AT = time(9)  # of the day in the shop's zone: a customer whose card is declined then is awake
+RELEASED_AT = time(
+    9
+)  # of the day in the shop's zone: a customer whose card is declined then is awake
 
 
 class Delivery(models.TextChoices):
@@ -44,6 +45,12 @@ class Sold(models.QuerySet["Product"]):
     def available(self) -> "Sold":
         """Filter for products that can be added to a cart."""
         return self.sold().exclude(stock=Availability.NONE)
+
+    def in_stock(self) -> "Sold":
+        """Filter for goods that are sent at once."""
+        return self.available().filter(
+            delivery=Delivery.PARCEL, released_on__isnull=True, made_within_days__isnull=True
+        )
 
     def costing(self, least: int, below: int | None) -> "Sold":
         """Filter for products by the price that is due."""

@@ -257,7 +257,7 @@ class CheckoutForm(AddressForm):
         }
 
     @property
-    def payment_method(self) -> str:
+    def pays_by(self) -> str:
         """The method by which a valid form pays what is left to pay."""
         return NO_CARD if self.free else str(self.cleaned_data["payment_method"])
 

@@ -92,8 +92,11 @@ def handling_of(products: Sequence[Product], gift_card: int = 0) -> Handling:
     return Handling(
         gift_card=gift_card,
         emailed=tuple(product.sku for product in products if product.is_gift_card),
+        ships=not products or not all(product.is_gift_card for product in products),
         made={
-            product.sku: product.made_within_days for product in products if product.made_within_days
+            product.sku: product.made_within_days
+            for product in products
+            if product.made_within_days
         },
         released_at=max(releases, default=None),
     )

@@ -116,12 +116,11 @@ def _place(request: HttpRequest, cart: Cart) -> HttpResponse:
     try:
         message = _message(token, quote, form, request)
         return _order(request, message, content, form.cleaned_data["gift_card"])
-    except discounts.NotValid as refusal:  # others were faster
-        form.add_error("discount_code", str(refusal))
-        return _show(request, cart, replace(quote, discount=None), form)
-    except gift_cards.NotValid as refusal:
-        form.add_error("gift_card", str(refusal))
-        return _show(request, cart, replace(quote, balance=0), form)
+    except (discounts.NotValid, gift_cards.NotValid) as refusal:  # others were faster
+        is_discount = isinstance(refusal, discounts.NotValid)
+        form.add_error("discount_code" if is_discount else "gift_card", str(refusal))
+        left = replace(quote, discount=None) if is_discount else replace(quote, balance=0)
+        return _show(request, cart, left, form)
 
 
 def _quote(
@@ -172,9 +171,7 @@ def _problem(cart: Cart, quote: Quote, token: Token) -> str:
     return ""
 
 
-def _order(
-    request: HttpRequest, message: Message, content: str, gift_card: str
-) -> HttpResponse:
+def _order(request: HttpRequest, message: Message, content: str, gift_card: str) -> HttpResponse:
     """Place the order and take it out of the cart, both or neither, and once."""
     # from here on the order may exist, so an error page must not deny it
     errors.may_be_ordered(request)
@@ -243,13 +240,12 @@ def _message(token: Token, quote: Quote, form: CheckoutForm, request: HttpReques
         language,
         quote.charges,
         quote.handling,
-        ships=quote.handling.ships(lines),
     )
     return Message(
         order=token.order,
         email=form.cleaned_data["email"],
         address=address,
-        payment_method=form.payment_method,
+        payment_method=form.pays_by,
         currency=currency,
         total=token.total,
         lines=lines,

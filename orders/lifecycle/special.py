@@ -1,0 +1,38 @@
+"""What customers read of an order that is not a parcel of goods in stock, paid at once. Pure functions."""
+
+from datetime import datetime
+
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy as _
+
+from orchestration.api import Progress, StepState, TaskState
+from orders.handling import Handling
+from orders.times import moment
+
+from .stages import MAKE, SHIPMENT, do_steps
+
+WAITS = _(
+    "We keep your order until the release, on %(time)s. Nothing is charged before, and until then you can "
+    "cancel it."
+)
+MAKING = _("Your order is being made for you.")
+BY_EMAIL = _("Your order is confirmed and paid. The codes of your gift cards come by e-mail.")
+CARD_BACK = _("What your gift card paid is on it again.")
+
+
+def sentence(
+    progress: Progress, plain: tuple[str | Promise, str], handling: Handling, now: datetime
+) -> tuple[str | Promise, str]:
+    """Return sentence and mood of such an order, where they differ from those of others."""
+    steps = do_steps(progress)
+    making, shipment = steps.get(MAKE), steps.get(SHIPMENT)
+    if progress.state in {TaskState.PENDING, TaskState.PROCESSING}:
+        if handling.released_at and handling.to_come(now):
+            return WAITS % {"time": moment(handling.released_at)}, "busy"
+        return (MAKING, "busy") if making and making.state is StepState.AWAITING else plain
+    if progress.state is TaskState.PROCESSED:
+        no_parcel = shipment is not None and shipment.state is StepState.SKIPPED
+        return (BY_EMAIL, "good") if no_parcel else plain
+    if progress.state is TaskState.UNDONE and handling.gift_card:
+        return f"{plain[0]} {CARD_BACK}", plain[1]
+    return plain
