@@ -211,8 +211,7 @@ class OrderAdmin(ReadOnly, admin.ModelAdmin):  # type: ignore[type-arg] # as abo
         )  # fmt: skip
         # what went back to a gift card is not of this money
         on_card = order.refunds.filter(state=RefundState.PAID).aggregate(sum=Sum("on_card"))["sum"]
-        kept = balance(moved) - order.refunded + (on_card or 0)
-        rest = format_money(kept, order.currency)
+        rest = format_money(balance(moved) - order.refunded + (on_card or 0), order.currency)
         return format_html("{}<br>kept: {}", rows, rest)
 
     @admin.display(description="task")

@@ -85,10 +85,10 @@ class Charges:
         most = Discount(code=self.code, percent=self.percent, amount=self.discount).of(subtotal)
         least = 0 if free else 1
         off = Discount(code=self.code, amount=min(most, subtotal + self.shipping - least))
-        kept = charge(
+        left = charge(
             lines, shipping=self.shipping, discount=off, rates=self.rates, emailed=emailed
         )
-        return replace(kept, percent=self.percent)
+        return replace(left, percent=self.percent)
 
     def as_json(self) -> dict[str, Any]:
         """Return JSON; nothing for an order without charges, as the former release reads it."""

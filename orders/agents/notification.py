@@ -64,5 +64,5 @@ class Notification(KeyedAgent):
 
 def _with(text: str, mark: str, words: str) -> str:
     """Return a letter with words for the last mark; a customer's name before it may be anything."""
-    before, found, after = text.rpartition(mark)
-    return f"{before}{words}{after}" if found else text
+    before, last, after = text.rpartition(mark)
+    return f"{before}{words}{after}" if last else text

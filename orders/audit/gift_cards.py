@@ -44,7 +44,7 @@ CHECKS = (
         remedy="Issue what is missing by hand, or withdraw what is too much.",
         query=f"""
         SELECT t.reference, 'is ' || o.status || ' and bought ' || b.units || ' gift cards, but has '
-            || c.cards || ', of which ' || c.open || ' are not void'
+            || c.cards || ', ' || c.open || ' of them not void'
         FROM audit_task t JOIN orders_order o ON o.id = t.order_id
         CROSS JOIN LATERAL (SELECT coalesce(sum(quantity), 0) AS units FROM orders_orderline
             WHERE order_id = o.id AND o.handling->'emailed' @> to_jsonb(sku)) b

@@ -1,10 +1,14 @@
 """Simulated customers, who place real orders."""
 
 import random
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 from uuid import UUID, uuid4
 
 from orders.cards import NO_CARD, Card
+from orders.charges import Charges
+from orders.handling import Handling
 from orders.lifecycle.message import Address, Line, Message, fingerprint
 from orders.lifecycle.placement import confirmation, place
 from orders.models import GiftCard, Product
@@ -72,55 +76,48 @@ class Shoppers:
 
         It is paid with `gift_card`, and beyond that with `card` or a random one.
         """
-        order = order or uuid4()
         lines = [_line(only, 1)] if only else self._lines(also)
-        handling = handling_of([only] if only else [])
-        street, postcode, city, country = self.chance.choice(PLACES)
-        name = self.chance.choice(NAMES)
-        address = Address(
-            name=name,
-            street=f"{street} {self.chance.randint(1, 120)}",
-            postcode=postcode,
-            city=city,
-            country=country,
-        )
-        if country not in self.tariffs:
-            self.tariffs[country] = tariff(country)
-        classes = {
-            product.sku: product.tax_class
-            for product in [*self.products, *filter(None, [also, only])]
-        }
-        charges = self.tariffs[country].charges(lines, classes, emailed=handling.emailed)
+        country, address = self._address()
+        charges, handling = self._price(lines, country, [*filter(None, [also, only])])
         total = sum(line.price for line in lines) + charges.extra
         if gift_card:
             handling = replace(handling, gift_card=min(total, gift_card.balance))
-        currency = self.products[0].currency
-        language = "de" if country in GERMAN else "en"
         chosen = card or self.chance.choices(list(CARDS), list(CARDS.values()))[0]
-        message = Message(
-            order=order,
-            email=f"{name.lower().replace('ä', 'ae').replace(' ', '.')}@example.org",
-            address=address,
+        message = _message(
+            order or uuid4(),
+            address,
+            lines,
+            currency=self.products[0].currency,
             payment_method=str(chosen) if total > handling.gift_card else NO_CARD,
-            currency=currency,
-            total=total,
-            lines=lines,
-            confirmation=confirmation(
-                order,
-                name,
-                total,
-                currency,
-                language,
-                charges,
-                handling,
-            ),
-            language=language,
             charges=charges,
             handling=handling,
         )
         code = gift_card.unsent if gift_card else ""
         place(message, fingerprint(message.as_json()), gift_card=code)
-        return order
+        return message.order
+
+    def _address(self) -> tuple[str, Address]:
+        """Return a country and an address in it."""
+        street, postcode, city, country = self.chance.choice(PLACES)
+        address = Address(
+            name=self.chance.choice(NAMES),
+            street=f"{street} {self.chance.randint(1, 120)}",
+            postcode=postcode,
+            city=city,
+            country=country,
+        )
+        return country, address
+
+    def _price(
+        self, lines: Sequence[Line], country: str, others: Sequence[Product]
+    ) -> tuple[Charges, Handling]:
+        """Return what lines cost beyond their prices, and how they are handled."""
+        if country not in self.tariffs:
+            self.tariffs[country] = tariff(country)
+        classes = {product.sku: product.tax_class for product in [*self.products, *others]}
+        handling = handling_of(others)
+        charges = self.tariffs[country].charges(lines, classes, emailed=handling.emailed)
+        return charges, handling
 
     def _lines(self, also: Product | None) -> list[Line]:
         count = self.chance.choices(LINES, LINES_WEIGHTS)[0]
@@ -133,3 +130,22 @@ class Shoppers:
 
 def _line(product: Product, quantity: int) -> Line:
     return Line(sku=product.sku, name=product.name, unit_price=product.due, quantity=quantity)
+
+
+def _message(order: UUID, address: Address, lines: list[Line], **of: Any) -> Message:
+    """Return the message of an order, whose customer speaks the language of the country."""
+    language = "de" if address.country in GERMAN else "en"
+    charges, handling = of["charges"], of["handling"]
+    total = sum(line.price for line in lines) + charges.extra
+    return Message(
+        order=order,
+        email=f"{address.name.lower().replace('ä', 'ae').replace(' ', '.')}@example.org",
+        address=address,
+        total=total,
+        lines=lines,
+        confirmation=confirmation(
+            order, address.name, total, of["currency"], language, charges, handling
+        ),
+        language=language,
+        **of,
+    )

@@ -33,7 +33,7 @@ def gift_cards(to: Recipient) -> Mail:
 
 
 def refunded(order: Order, amount: int, reason: str, on_card: int = 0) -> Mail:
-    """Return the letter about a refund, of which `on_card` goes to a gift card.
+    """Return the letter about a refund, `on_card` of it to a gift card.
 
     It is sent once the money is on its way.
     """

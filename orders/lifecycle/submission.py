@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+from django.db.models import F
+
 from orchestration.api import Refused, Submitted
 from orders.models import GiftUse, Order, OrderLine, Product
 
@@ -56,16 +58,17 @@ def _refuse_unknown_products(messages: Sequence[Message]) -> None:
 
 
 def _refuse_unpaid(messages: Sequence[Message]) -> None:
-    """Refuse an order that says that a gift card paid, where none did; most batches have no such order."""
-    said = {
+    """Refuse an order that names a part which no gift card paid; most batches have no such part (no query)."""
+    parts = {
         message.order: message.handling.gift_card
         for message in messages
         if message.handling.gift_card
     }
-    if not said:
+    if not parts:
         return
-    paid = dict(GiftUse.objects.filter(order__in=said).values_list("order", "amount"))
-    if unpaid := [order for order, amount in said.items() if paid.get(order) != amount]:
+    uses = GiftUse.objects.filter(order__in=parts)
+    paid = dict(uses.values_list("order", F("amount") - F("returned")))
+    if unpaid := [order for order, amount in parts.items() if paid.get(order) != amount]:
         raise Refused(f"no gift card paid for {unpaid[0]}")
 
 

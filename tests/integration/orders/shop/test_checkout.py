@@ -55,7 +55,7 @@ def test_order_is_created_by_the_submission(client):
     row = Order.objects.get(id=order)
     assert (row.total, row.currency, row.status, row.city) == (5600, "EUR", "received", "Genève")
     assert set(OrderLine.objects.values_list("sku", "quantity")) == {("sku-0", 2), ("sku-2", 3)}
-    assert Task.objects.get(reference=str(order)).steps.count() == 6
+    assert Task.objects.get(reference=str(order)).steps.count() == 7
     assert not Submission.objects.exists()
 
 
