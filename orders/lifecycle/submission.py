@@ -58,7 +58,7 @@ def _refuse_unknown_products(messages: Sequence[Message]) -> None:
 
 
 def _refuse_unpaid(messages: Sequence[Message]) -> None:
-    """Refuse an order that names a part which no gift card paid; most batches have no such part (no query)."""
+    """Refuse an order that names a part which no gift card paid; most have none (no query)."""
     parts = {
         message.order: message.handling.gift_card
         for message in messages

@@ -6,7 +6,7 @@ from decimal import Decimal
 
 from django.utils.formats import number_format
 from django.utils.translation import gettext as _
-from django.utils.translation import ngettext, pgettext
+from django.utils.translation import pgettext
 
 from orchestration.api import format_money
 from orders.charges import Charges
@@ -77,12 +77,10 @@ def notes(handling: Handling, now: datetime, *, zone: tzinfo | None = None) -> l
             )
             % {"time": moment(handling.released_at, zone)}
         )
-    if handling.made:
-        words = ngettext(
-            "Part of it is made for you, and all is sent within %(days)d day.",
-            "Part of it is made for you, and all is sent within %(days)d days.",
-            handling.days,
-        )
+    if handling.days == 1:
+        lines.append(_("Part of it is made for you, and all is sent within a day."))
+    elif handling.days:
+        words = _("Part of it is made for you, and all is sent within %(days)d days.")
         lines.append(words % {"days": handling.days})
     if handling.emailed:
         lines.append(_("The codes of gift cards come by e-mail, once the order is paid."))
