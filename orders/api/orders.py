@@ -18,6 +18,7 @@ from orders.lifecycle import changes, discounts, gift_cards, placement, queries
 from orders.lifecycle.message import Message, fingerprint
 from orders.models import Order, Placement
 from orders.shop.forms import CheckoutForm
+from orders.shop.quote import Quote
 
 from . import order_json, pricing, schemas
 from .auth import Token, caller, check_priority
@@ -198,20 +199,14 @@ def _agree(
     if not form.is_valid():
         raise invalid([pricing.field_error(name, errors) for name, errors in form.errors.items()])
     quote = pricing.quote_of(order, application)
-    lines, charges = [pricing.line_json(line) for line in quote.cart.lines], quote.charges
-    handled = order_json.handled(quote.handling, quote.total)
-    if order.expected_total not in {None, quote.total}:
-        raise conflict(
-            "price_changed",
-            f"The total is {quote.total}, not {order.expected_total}. Nothing was ordered.",
-            total=quote.total,
-            lines=lines,
-            **order_json.charged(charges),
-            **handled,
-        )
-    if form.free and quote.to_pay:
-        missing = form.fields["payment_method"].error_messages["required"]
-        raise invalid([pricing.field_error("payment_method", [missing])])
+    charges = quote.charges
+    amounts = {
+        **order_json.charged(charges),
+        **order_json.handled(quote.handling, quote.total),
+        "total": quote.total,
+        "lines": [pricing.line_json(line) for line in quote.cart.lines],
+    }
+    _check(order, form, quote, amounts)
     address = form.address()
     currency = quote.cart.lines[0].product.currency
     agreed = [line.as_line() for line in quote.cart.lines]
@@ -224,20 +219,28 @@ def _agree(
         total=quote.total,
         lines=agreed,
         confirmation=placement.confirmation(
-            order_id,
-            address.name,
-            quote.total,
-            currency,
-            order.language,
-            charges,
-            quote.handling,
+            order_id, address.name, quote.total, currency, order.language, charges, quote.handling
         ),
         language=order.language,
         charges=charges,
         handling=quote.handling,
     )
-    offer = {"total": quote.total, "currency": currency, "lines": lines}
-    return message, {**offer, **order_json.charged(charges), **handled}
+    return message, {**amounts, "currency": currency}
+
+
+def _check(
+    order: schemas.NewOrder, form: CheckoutForm, quote: Quote, amounts: dict[str, Any]
+) -> None:
+    """Raise `Problem` for another total than was expected, and without a payment where one is due."""
+    if order.expected_total not in {None, quote.total}:
+        raise conflict(
+            "price_changed",
+            f"The total is {quote.total}, not {order.expected_total}. Nothing was ordered.",
+            **amounts,
+        )
+    if form.free and quote.to_pay:
+        missing = form.fields["payment_method"].error_messages["required"]
+        raise invalid([pricing.field_error("payment_method", [missing])])
 
 
 def _key_used() -> Problem:

@@ -94,7 +94,8 @@ def _credit(use_: GiftUse, amount: int) -> None:
 
 
 def _rows(code: str) -> QuerySet[GiftCard]:
-    return GiftCard.objects.filter(digest=digest(code), currency=shop_currency(), void=False)
+    cards = GiftCard.objects.filter(digest=digest(code), currency=shop_currency(), void=False)
+    return cards.order_by("pk")  # the web process may not read by what cards are ordered elsewhere
 
 
 def _unknown() -> NotValid:

@@ -1,7 +1,5 @@
 """What customers read of an order that is not a parcel of goods in stock, paid at once. Pure functions."""
 
-from datetime import datetime
-
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
@@ -21,13 +19,13 @@ CARD_BACK = _("What your gift card paid is on it again.")
 
 
 def sentence(
-    progress: Progress, plain: tuple[str | Promise, str], handling: Handling, now: datetime
+    progress: Progress, plain: tuple[str | Promise, str], handling: Handling
 ) -> tuple[str | Promise, str]:
     """Return sentence and mood of such an order, where they differ from those of others."""
     steps = do_steps(progress)
     making, shipment = steps.get(MAKE), steps.get(SHIPMENT)
     if progress.state in {TaskState.PENDING, TaskState.PROCESSING}:
-        if handling.released_at and handling.to_come(now):
+        if handling.released_at and not _has_begun(progress):
             return WAITS % {"time": moment(handling.released_at)}, "busy"
         return (MAKING, "busy") if making and making.state is StepState.AWAITING else plain
     if progress.state is TaskState.PROCESSED:
@@ -36,3 +34,8 @@ def sentence(
     if progress.state is TaskState.UNDONE and handling.gift_card:
         return f"{plain[0]} {CARD_BACK}", plain[1]
     return plain
+
+
+def _has_begun(progress: Progress) -> bool:
+    """Return whether any step has: the engine's clock decides, not that of this process."""
+    return any(step.state is not StepState.WAITING for step in progress.steps)

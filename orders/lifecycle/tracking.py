@@ -142,7 +142,7 @@ def track(
     pending = asked is not None and asked.pending and state is not TaskState.UNDONE
     sentence, mood = _summary(progress, age, aside=aside, waits=waits)
     if progress is not None and handling != NONE:
-        sentence, mood = special.sentence(progress, (sentence, mood), handling, now)
+        sentence, mood = special.sentence(progress, (sentence, mood), handling)
     if asked is not None and pending:
         sentence, mood = (CANCEL_ASKED if asked.act is Change.CANCEL else PASSED_ON), "busy"
     remedies = () if pending else fixes(progress)

@@ -1,10 +1,8 @@
 """Gift cards that pay: a part or all, never more than is on them, and given back with what is undone."""
 
-from functools import partial
 from uuid import uuid4
 
 import pytest
-from django.db import IntegrityError
 
 from orchestration.api import StepState
 from orchestration.dead_letters.actions import DeadLetterFilter, close, retry
@@ -32,7 +30,6 @@ from tests.support.shop import (
     verdict,
 )
 from tests.support.shop_role import Visitor, make_role
-from tests.support.together import at_once
 
 pytestmark = pytest.mark.django_db
 
@@ -239,49 +236,6 @@ def test_shop_in_its_own_role_takes_cards():
     token = token_of(sums(visitor, gift_card=card.unsent))
     assert send(visitor, token, gift_card=card.unsent).status_code == 303
     assert balance() == 0
-
-
-def pay_all(code, order):
-    handling = Handling(gift_card=1500)
-    try:
-        placement.place(message(order, handling=handling), "a" * 64, gift_card=code)
-    except gift_cards.NotValid:
-        return "refused"
-    return "placed"
-
-
-@pytest.mark.django_db(transaction=True)
-def test_many_at_once_never_take_more_than_is_on_the_card():
-    card = issued(4000)
-    acts = {number: partial(pay_all, card.unsent, uuid4()) for number in range(6)}
-    assert sorted(at_once(acts).values()) == ["placed"] * 2 + ["refused"] * 4
-    assert (balance(), GiftUse.objects.count(), Placement.objects.count()) == (1000, 2, 2)
-
-
-@pytest.mark.django_db(transaction=True)
-def test_without_the_lock_the_database_refuses_what_is_not_on_the_card(monkeypatch):
-    """What the test above shows is the lock's doing; the row's check is the last resort."""
-    card = issued(1500)
-    before = gift_cards.locked
-
-    def late(rows):
-        """Let another order take all between the look and the update."""
-        monkeypatch.setattr(gift_cards, "locked", before)
-        seen = list(rows.values_list("pk", "balance"))
-        assert pay_all(card.unsent, uuid4()) == "placed"
-        return Seen(seen)
-
-    class Seen(list):
-        def values_list(self, *_names):
-            return self
-
-        def first(self):
-            return self[0]
-
-    monkeypatch.setattr(gift_cards, "locked", late)
-    with pytest.raises(IntegrityError):
-        pay_all(card.unsent, uuid4())
-    assert (balance(), GiftUse.objects.count(), Placement.objects.count()) == (0, 1, 1)
 
 
 def test_page_of_a_card_shows_what_was_paid_with_it(run, client):
