@@ -131,7 +131,7 @@ CATALOGUE = (
          _("Flour, butter, sugar, rice flour, salt. Snaps, then melts. Keeps for six weeks, in "
            "theory.")),
     Item(GIFT_CARD, "Gifts", _("Gift Card"), 2500,
-         _("For anything here. Comes by e-mail."),
+         _("For anything here, at once or in parts."),
          _("For someone whose taste you do not want to guess. The code comes by e-mail once it is paid, "
            "and pays at the checkout: at once, or a little at a time."), gift_card=True),
     Item(PREORDER, "Gifts", _("Harvest Box"), 3600,

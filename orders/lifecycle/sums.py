@@ -78,9 +78,9 @@ def notes(handling: Handling, now: datetime, *, zone: tzinfo | None = None) -> l
             % {"time": moment(handling.released_at, zone)}
         )
     if handling.days == 1:
-        lines.append(_("Part of it is made for you, and all is sent within a day."))
+        lines.append(_("Part of it is made for you: that takes up to a day."))
     elif handling.days:
-        words = _("Part of it is made for you, and all is sent within %(days)d days.")
+        words = _("Part of it is made for you: that takes up to %(days)d days.")
         lines.append(words % {"days": handling.days})
     if handling.emailed:
         lines.append(_("The codes of gift cards come by e-mail, once the order is paid."))

@@ -216,6 +216,7 @@ def _priced(cart: Cart, quote: Quote) -> dict[str, Any]:
         "sums": quote.sums if sold else [],
         "to_pay": quote.to_pay,
         "notes": quote.notes if sold else [],
+        "ships": quote.handling.ships,
         "token": Token.offer(sold, quote).sign() if sold else "",
     }
 
