@@ -34,7 +34,7 @@ if os.environ.get("DRILL_DEPLOY") == "added":
             "order": field("order"),
             "to": field("email"),
             "mail": field("confirmation"),
-            "parcel": result("create_shipment", "tracking"),
+            "parcel": result("create_shipment", "tracking", default="none"),
         },
         irreversible="it is in the customer's inbox",
     )
