@@ -88,7 +88,7 @@ def sums(request: HttpRequest) -> HttpResponse:
     form = CheckoutForm(initial=request.POST.dict())
     cart = cart_of(request)
     quote, wrong = _quote(request, cart, form, form.initial)
-    context = {"form": form, "swaps": True, **_priced(cart, quote)}
+    context = {"form": form, **_priced(cart, quote)}
     context |= {f"wrong_{name}": words for name, words in wrong.items()}
     return render(request, "shop/_checkout_sums.html", context)
 
