@@ -84,12 +84,17 @@ def place(
             priority=priority,
         )
         api.submit_many([task, replace(emails.received(message), fairness_key=task.key)])
-        if code := message.charges.code:  # last: others with this code wait from here on
-            subtotal = message.total - message.charges.extra
-            discounts.use(message.order, code, subtotal, message.email)
-        if message.handling.gift_card:
-            gift_cards.use(message.order, gift_card, message.handling.gift_card)
+        _use_codes(message, gift_card)  # last: others with these codes wait from here on
     return new
+
+
+def _use_codes(message: Message, gift_card: str) -> None:
+    """Count the use of a discount code, and take what a gift card pays."""
+    if code := message.charges.code:
+        subtotal = message.total - message.charges.extra
+        discounts.use(message.order, code, subtotal, message.email)
+    if message.handling.gift_card:
+        gift_cards.use(message.order, gift_card, message.handling.gift_card)
 
 
 def _claim(new: Placement) -> bool:

@@ -26,7 +26,7 @@ def place(page):
 def code_in_letter(stack):
     letters = stack.sandbox(f"/mail/messages?to={quote(BUYER)}")["messages"]
     codes = [CODE.search(letter["text"]) for letter in letters]
-    return next((found[0] for found in codes if found), "")
+    return next((match[0] for match in codes if match), "")
 
 
 def test_gift_card_is_bought_and_pays_an_order(visit, stack):

@@ -20,20 +20,21 @@ def _orders(client):
     order_of(client, gift_card=issued(1500).unsent)
     carry_out()
     finish_all()
-    assert found() == []
+    assert violations() == []
 
 
-def found():
+def violations():
     """Return what the audit finds of gift cards, without the partners' ledgers."""
     snapshot.fill(snapshot.prepare())
-    return [one.problem for one in runner.find() if "gift card" in one.problem]
+    problems = [violation.problem for violation in runner.find()]
+    return [problem for problem in problems if "gift card" in problem]
 
 
 def planted(statement):
     with connection.cursor() as cursor:
         cursor.execute(statement)
         assert cursor.rowcount
-    return found()
+    return violations()
 
 
 @pytest.mark.parametrize(
