@@ -7,7 +7,7 @@ from uuid import UUID
 from django.contrib import admin
 from django.contrib.staticfiles import finders
 from django.core.exceptions import PermissionDenied, ValidationError
-from django.db.models import QuerySet
+from django.db.models import QuerySet, Sum
 from django.forms import Field
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
@@ -19,6 +19,7 @@ from orchestration.api import CappedPaginator, format_money
 
 from .admin_export import as_csv
 from .admin_figures import figures
+from .admin_gift_cards import GiftCardAdmin  # noqa: F401 - registers itself
 from .admin_prices import DatedPriceInline, NewDatedPriceInline
 from .admin_read_only import ReadOnly
 from .admin_refunds import refund_page
@@ -30,6 +31,7 @@ from .lifecycle.message import WORKFLOW
 from .lifecycle.payments import balance, movements
 from .lifecycle.sums import sums
 from .models import Order, OrderLine, Parcel, Product, Refund
+from .models.refund import RefundState
 from .times import moment as in_words
 
 linebreak = mark_safe("<br>")
@@ -117,8 +119,8 @@ class RefundInline(ReadOnly, admin.StackedInline):  # type: ignore[type-arg] # a
 
     model = Refund
     extra = 0
-    fields = ["back", "reason", "state", "by", "created_at"]
-    readonly_fields = ["back"]
+    fields = ["back", "to_card", "reason", "state", "by", "created_at"]
+    readonly_fields = ["back", "to_card"]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Refund]:
         """Read who made them with them."""
@@ -128,6 +130,11 @@ class RefundInline(ReadOnly, admin.StackedInline):  # type: ignore[type-arg] # a
     def back(self, refund: Refund) -> str:
         """Show the amount with its currency."""
         return format_money(refund.amount, refund.order.currency)
+
+    @admin.display(description="of that, to the gift card")
+    def to_card(self, refund: Refund) -> str:
+        """Show the part with its currency."""
+        return format_money(refund.on_card, refund.order.currency)
 
 
 @admin.register(Order)
@@ -207,7 +214,8 @@ class OrderAdmin(ReadOnly, admin.ModelAdmin):  # type: ignore[type-arg] # as abo
     @admin.display(description="how the total comes about")
     def price(self, order: Order) -> str:
         """Show subtotal, shipping, discount, total and tax."""
-        lines = sums(order.total, order.currency, from_json(order.charges))
+        gift_card = order.total - order.to_pay
+        lines = sums(order.total, order.currency, from_json(order.charges), gift_card)
         return format_html_join(linebreak, "{}: {}", ((line.label, line.amount) for line in lines))
 
     @admin.display(description="money in and out")
@@ -225,7 +233,9 @@ class OrderAdmin(ReadOnly, admin.ModelAdmin):  # type: ignore[type-arg] # as abo
                 for step in moved
             ),
         )  # fmt: skip
-        rest = format_money(balance(moved) - order.refunded, order.currency)
+        # what went back to a gift card is not of this money
+        on_card = order.refunds.filter(state=RefundState.PAID).aggregate(sum=Sum("on_card"))["sum"]
+        rest = format_money(balance(moved) - order.refunded + (on_card or 0), order.currency)
         return format_html("{}<br>kept: {}", rows, rest)
 
     @admin.display(description="task")

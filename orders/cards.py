@@ -27,6 +27,10 @@ class Card(TextChoices):
 
 
 TRANSFERRED_WITHIN = 7 * 86_400  # seconds for which an order waits for its bank transfer
+RELEASED_WITHIN = (
+    3 * 86_400
+)  # seconds for that after a release: the customer is not at the page then
+NO_CARD = "none"  # the method of an order that leaves nothing to pay
 CONFIRMED_WITHIN = 1_800  # seconds for which it waits for its customer to confirm at their bank
 CARDS = [
     choice for choice in Card.choices if choice[0] != Card.TRANSFER

@@ -4,8 +4,8 @@ Prices include the tax. Amounts are whole minor units and rates hundredths of a 
 in currencies with any number of digits.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Protocol
 
 WHOLE = 100_00  # a hundred percent
@@ -74,10 +74,21 @@ class Charges:
         """What comes to the price of the lines; less than nothing with a large discount."""
         return self.shipping - self.discount
 
-    def of_fewer(self, lines: Sequence[Priced]) -> "Charges":
-        """Return the charges if these lines are left: shipping and discount stay as agreed."""
-        discount = Discount(code=self.code, percent=self.percent, amount=self.discount)
-        return charge(lines, shipping=self.shipping, discount=discount, rates=self.rates)
+    def of_fewer(
+        self, lines: Sequence[Priced], *, free: bool = False, emailed: Collection[str] = ()
+    ) -> "Charges":
+        """Return the charges if these lines are left: shipping and discount stay as agreed.
+
+        What was paid for does not become free: the payment that was authorized is captured.
+        """
+        subtotal = sum(line.price for line in lines)
+        most = Discount(code=self.code, percent=self.percent, amount=self.discount).of(subtotal)
+        least = 0 if free else 1
+        off = Discount(code=self.code, amount=min(most, subtotal + self.shipping - least))
+        left = charge(
+            lines, shipping=self.shipping, discount=off, rates=self.rates, emailed=emailed
+        )
+        return replace(left, percent=self.percent)
 
     def as_json(self) -> dict[str, Any]:
         """Return JSON; nothing for an order without charges, as the former release reads it."""
@@ -100,14 +111,15 @@ def charge(
     shipping: int = 0,
     discount: Discount | None = None,
     rates: Mapping[str, int],
+    emailed: Collection[str] = (),
 ) -> Charges:
-    """Return the charges of lines, whose products have these tax rates.
+    """Return the charges of lines, whose products have these tax rates; `emailed` are not shipped.
 
-    A discount takes off no more than the goods cost, and leaves something to pay.
+    A discount takes off no more than the goods cost.
     """
     reduced = discount or Discount()
     subtotal = sum(line.price for line in lines)
-    off = max(0, min(reduced.of(subtotal), subtotal, subtotal + shipping - 1))
+    off = max(0, min(reduced.of(subtotal), subtotal))
     taxed = {line.sku: rates[line.sku] for line in lines if rates.get(line.sku)}
     return Charges(
         shipping=shipping,
@@ -115,22 +127,27 @@ def charge(
         code=reduced.code,
         percent=reduced.percent,
         rates=taxed,
-        taxes=taxes(lines, taxed, shipping - off),
+        taxes=taxes(lines, taxed, shipping - off, emailed),
     )
 
 
-def taxes(lines: Sequence[Priced], rates: Mapping[str, int], extra: int) -> tuple[Tax, ...]:
+def taxes(
+    lines: Sequence[Priced], rates: Mapping[str, int], extra: int, emailed: Collection[str] = ()
+) -> tuple[Tax, ...]:
     """Return the tax in lines and what comes to them, highest rate first, each rounded once.
 
     Shipping and discounts bear the rates of the goods, in proportion to their prices: they are ancillary
-    to them by EU law (case C-349/96, Card Protection Plan). Goods without tax have no row.
+    to them by EU law (case C-349/96, Card Protection Plan). Goods without tax have no row. What is e-mailed
+    has no part in shipping.
     """
     goods: dict[int, int] = {}
+    shipped: dict[int, int] = {}
     for line in lines:
         rate = rates.get(line.sku, 0)
         goods[rate] = goods.get(rate, 0) + line.price
+        shipped[rate] = shipped.get(rate, 0) + (0 if line.sku in emailed else line.price)
     ordered = dict(sorted(goods.items(), reverse=True))
-    shares = distribute(extra, list(ordered.values()))
+    shares = distribute(extra, [shipped[rate] for rate in ordered])
     return tuple(
         included(rate, price + share)
         for (rate, price), share in zip(ordered.items(), shares, strict=True)
@@ -145,7 +162,7 @@ def included(rate: int, gross: int) -> Tax:
 
 
 def distribute(amount: int, weights: Sequence[int]) -> list[int]:
-    """Return shares of an amount in proportion to weights; they add up to it exactly.
+    """Return shares of an amount in proportion to weights; they add up to it, if there are any weights.
 
     >>> distribute(100, [1, 1, 1]), distribute(-5, [3, 7])
     ([33, 34, 33], [-1, -4])
@@ -153,7 +170,7 @@ def distribute(amount: int, weights: Sequence[int]) -> list[int]:
     whole, shares, before, past = sum(weights), [], 0, 0
     for weight in weights:
         past += weight
-        until = _rounded(amount * past, whole)
+        until = _rounded(amount * past, whole) if whole else 0
         shares.append(until - before)
         before = until
     return shares

@@ -14,13 +14,16 @@ LONGEST = 366  # days at once
 # the tax of an order is a list in its row.
 FIGURES = """
 WITH placed AS (
-    SELECT (o.created_at AT TIME ZONE %(zone)s)::date AS day, o.currency, o.total, o.refunded AS parts,
+    SELECT (o.created_at AT TIME ZONE %(zone)s)::date AS day, o.currency, o.refunded AS parts,
+        -- what is bought with a gift card is a sale, and the card is none
+        o.total - coalesce((o.handling->>'gifts')::bigint, 0) AS total,
         coalesce((o.charges->>'shipping')::bigint, 0) AS shipping,
         coalesce((o.charges->>'discount')::bigint, 0) AS discount,
         (SELECT coalesce(sum((t.one->>'tax')::bigint), 0)
             FROM jsonb_array_elements(o.charges->'taxes') AS t (one)) AS tax,
         coalesce(jsonb_path_exists(o.snapshot, '$.steps[*] ? (@.name == $taker
-            && @.direction == "do" && @.state == "processed")', p.taker), false) AS charged,
+            && @.direction == "do" && @.state == "processed")', p.taker), false)
+            OR (o.status = 'confirmed' AND coalesce((o.handling->>'to_pay')::bigint, o.total) = 0) AS charged,
         coalesce(jsonb_path_exists(o.snapshot, '$.steps[*] ? (@.name == $taker
             && @.direction == "undo" && @.state == "processed")', p.taker), false) AS refunded
     FROM orders_order o CROSS JOIN LATERAL (SELECT jsonb_build_object('taker', CASE

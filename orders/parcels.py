@@ -35,12 +35,14 @@ class Parcel(TypedDict):
 
 
 def plan(request: Mapping[str, Any]) -> dict[str, Any]:
-    """Return {parcels: [...]} for {reserved?: [...], lines: [...], refused}: one from each warehouse.
+    """Return {parcels: [...]} for {reserved, lines, emailed, refused}: one from each warehouse.
 
-    Without `reserved` all `lines` of the order are in one warehouse.
+    Where nothing is `reserved`, all `lines` of the order are in one, but for the SKUs that are `emailed`.
     """
     reserved: Sequence[Reserved] = request["reserved"] or [
-        {**line, "warehouse": ""} for line in request["lines"]
+        {**line, "warehouse": ""}
+        for line in request["lines"]
+        if line["sku"] not in request["emailed"]
     ]
     parcels: dict[str, Parcel] = {}
     for line in reserved:

@@ -22,15 +22,17 @@ from orchestration.api import (
 
 from .agents.error_codes import TOO_RISKY
 from .agents.inventory import Inventory
-from .agents.notification import Notification
+from .agents.notification import PARCEL, Notification
 from .agents.payment import Payment
 from .agents.risk import ROLE, Decision
 from .agents.shipping import REFUSED, Courier, Shipping
+from .agents.workshop import WORKSHOP
 from .api import scopes  # noqa: F401 - registers the scopes
 from .audit.runner import audit
 from .cards import CONFIRMED_WITHIN
 from .lifecycle.changes import accepted, permit
 from .lifecycle.claim_workflow import CLAIM
+from .lifecycle.gift_workflow import GIFT
 from .lifecycle.loading import load
 from .lifecycle.message import APPLICATION, EMAIL_WORKFLOW, PARCEL_WORKFLOW, PRIVATE, WORKFLOW
 from .lifecycle.numbers import number
@@ -43,6 +45,10 @@ from .lifecycle.return_workflow import RETURN
 from .lifecycle.status import receive
 from .lifecycle.submission import record
 from .parcels import plan, send_parcel
+
+# most orders have no `handling`: orders/handling.py
+TO_PAY = field("handling", "to_pay", default=field("total"))
+RELEASED_AT = field("handling", "released_at", default=None)
 
 for agent in (Inventory, Payment, Shipping, Courier, Notification):
     register(agent)
@@ -73,7 +79,12 @@ register(
                 name="reserve_stock",
                 agent="inventory",
                 action="reserve",
-                request={"order": field("order"), "lines": field("lines")},
+                when=field("handling", "reserve", default=True),
+                not_before=RELEASED_AT,
+                request={
+                    "order": field("order"),
+                    "lines": field("handling", "reserve", default=field("lines")),
+                },
                 undo="release",
                 undo_request={"key": key("reserve_stock")},
             ),
@@ -81,9 +92,11 @@ register(
                 name="authorize_payment",
                 agent="payment",
                 action="authorize",
+                when=TO_PAY,
+                not_before=RELEASED_AT,
                 request={
                     "order": field("order"),
-                    "amount": field("total"),
+                    "amount": TO_PAY,
                     "currency": field("currency"),
                     "payment_method": field("payment_method"),
                     "page": loaded("page"),
@@ -102,7 +115,7 @@ register(
                 when=result("authorize_payment", "review", default=False),
                 request={
                     "score": result("authorize_payment", "risk", default=0),
-                    "amount": field("total"),
+                    "amount": TO_PAY,
                     "currency": field("currency"),
                     "email": loaded("email"),
                     "address": loaded("address"),
@@ -114,16 +127,29 @@ register(
                 late=settings.RISK_UNDECIDED,
             ),
             Step(
+                name="make_goods",
+                person=WORKSHOP,
+                after=["reserve_stock", "review_order"],
+                when=field("handling", "made", default=False),
+                request={"order": field("order"), "made": field("handling", "made", default=None)},
+                ends_within=field("handling", "finish_within", default=None),
+                late="error",
+            ),
+            Step(
                 name="create_shipment",
                 agent="shipping",
                 action="book",
-                after=["reserve_stock", "review_order"],
-                when=not_(result("reserve_stock", "lines", default=[])),  # in several warehouses
+                after=["make_goods"],
+                # not of goods in several warehouses, nor of what is sent by e-mail
+                when=field(
+                    "handling", "ships", default=not_(result("reserve_stock", "lines", default=[]))
+                ),
                 refused=REFUSED,
                 away_after=settings.CARRIER_AWAY_AFTER,
                 request={
                     "order": field("order"),
-                    "reservation": result("reserve_stock", "id"),
+                    # none of goods that are made to order
+                    "reservation": result("reserve_stock", "id", default=None),
                     "address": loaded("address"),
                     CHANGED: field(CHANGED, default=None),
                 },
@@ -135,10 +161,11 @@ register(
                 name="plan_parcels",
                 compute=plan,
                 after=["create_shipment"],
-                when=not_(done("create_shipment")),
+                when=field("handling", "ships", default=not_(done("create_shipment"))),
                 request={
                     "reserved": result("reserve_stock", "lines", default=[]),
                     "lines": field("lines"),
+                    "emailed": field("handling", "emailed", default=[]),
                     "refused": passed("create_shipment"),
                 },
             ),
@@ -150,7 +177,7 @@ register(
                 each=result("plan_parcels", "parcels"),
                 request={
                     "order": field("order"),
-                    "reservation": result("reserve_stock", "id"),
+                    "reservation": result("reserve_stock", "id", default=None),
                     "warehouse": item("warehouse"),
                     "lines": item("lines"),
                     "by_courier": item("by_courier"),
@@ -164,14 +191,17 @@ register(
                 agent="payment",
                 action="capture",
                 after=["create_shipment", "send_parcels"],
-                when=not_(result("authorize_payment", "taken", default=False)),  # by a transfer
+                # not of a transfer, which is taken as it arrives, nor of what is free
+                when=not_(
+                    first(result("authorize_payment", "taken"), not_(done("authorize_payment")))
+                ),
                 request={
-                    "payment": result("authorize_payment", "id"),
-                    "amount": field("total"),
+                    "payment": result("authorize_payment", "id", default=None),
+                    "amount": TO_PAY,
                 },
                 undo="refund",
                 undo_request={"payment": result("capture_payment", "id")},
-                charges={"amount": field("total"), "currency": field("currency")},
+                charges={"amount": TO_PAY, "currency": field("currency")},
             ),
             Step(
                 name="send_confirmation",
@@ -182,9 +212,11 @@ register(
                     "order": field("order"),
                     "to": loaded("email"),
                     "mail": field("confirmation"),
+                    # the letter of an order without a parcel has no place for its number
                     "parcel": first(
                         result("create_shipment", "tracking"),
                         result("send_parcels", "items"),
+                        PARCEL,
                     ),
                 },
                 irreversible="the confirmation is in the customer's inbox",
@@ -207,6 +239,7 @@ register(
                 name="refund_payment",
                 agent="payment",
                 action="refund",
+                when=field("amount"),  # not if all goes back to a gift card
                 request={"payment": field("payment"), "amount": field("amount")},
                 refused={"*": "error"},  # staff decide: the customer cannot mend it
                 irreversible="the money is on its way to the customer",
@@ -244,6 +277,7 @@ register(
 
 register(RETURN)
 register(CLAIM)
+register(GIFT)
 receive_status(APPLICATION, receive)
 register_audit(APPLICATION, audit)
 register_external_view(WORKFLOW, customer_view)

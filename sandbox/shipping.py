@@ -28,6 +28,8 @@ class Shipment:
 class Carrier(Partner):
     """Books a shipment per reservation, or per warehouse of one; its stock is shipped then.
 
+    Goods that were never in stock have no reservation.
+
     A request may name the `warehouse`; without one, all that is reserved goes into one parcel.
     """
 
@@ -46,6 +48,8 @@ class Carrier(Partner):
                 raise Refusal(404, "unknown_shipment", f"Unknown shipment '{call.ref}'.")
             return _cancel(shipment)
         text(call.params, "order")
+        if "reservation" not in call.params:  # goods that were never in stock: made to order
+            return Effect(201, ref=new_id("shp"))
         reservation = text(call.params, "reservation")
         self._require_served(call.params.get("address"))
         warehouses = self._warehouses(reservation, call.params.get("warehouse") or "")
@@ -62,15 +66,18 @@ class Carrier(Partner):
         ref = entry.ref or ""
         if entry.effect == "book":
             parent = entry.parent or ""
-            older = {"warehouses": self._inventory.reservations[parent].warehouses}
-            warehouses = set((entry.detail or older)["warehouses"])
+            warehouses: set[str] = set()
+            if parent:
+                older = {"warehouses": self._inventory.reservations[parent].warehouses}
+                warehouses = set((entry.detail or older)["warehouses"])
+                self._inventory.ship(parent, warehouses)
             self.shipments[ref] = Shipment(ref, entry.order or "", entry.key, parent, warehouses)
-            self._inventory.ship(parent, warehouses)
             return None
         shipment = self.shipments[ref]
         if entry.effect == "cancel":
             shipment.status = "cancelled"
-            self._inventory.unship(shipment.reservation, shipment.warehouses)
+            if shipment.reservation:
+                self._inventory.unship(shipment.reservation, shipment.warehouses)
         return shipment.key
 
     def body(self, entry: Entry) -> Json:

@@ -26,6 +26,7 @@ GROUPS = {
         "orders.ShippingPrice",
         "orders.TaxRate",
         "orders.DiscountCode",
+        "orders.GiftCard",
         "orders.Order",
     ),
     "Users and roles": ("auth.User", "auth.Group", "orchestration.AccountTie"),

@@ -62,7 +62,10 @@ class Shop:
         return self._pages("/api/products", "products", page)
 
     def place(self, *, key: str, order: Mapping[str, Any]) -> dict[str, Any]:
-        """Place an order. Use the same `key` for the same order for ever: it is placed once."""
+        """Place an order. Use the same `key` for the same order for ever: it is placed once.
+
+        With a customer's code as `gift_card`, the answer's `to_pay` is what that leaves.
+        """
         return self._ask("POST", "/api/orders", order, {"Idempotency-Key": key})
 
     def order(self, order: str) -> dict[str, Any]:

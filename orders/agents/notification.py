@@ -11,6 +11,7 @@ from .json_schemas import TEXT, exact_object, open_object
 from .partner import KeyedAgent
 
 PARCEL = "{parcel}"  # where the tracking number goes
+CODES = "{codes}"  # where the codes of gift cards go
 MAIL = open_object(subject=TEXT, text=TEXT)
 # one tracking number, or those of several parcels, without those that were cancelled
 PARCELS = {
@@ -23,6 +24,7 @@ SENT = {
     "anyOf": [
         exact_object(order=TEXT, to=TEXT, mail=MAIL, parcel=PARCELS),
         exact_object(to=TEXT, mail=MAIL),
+        exact_object(to=TEXT, mail=MAIL, codes=TEXT),
         exact_object(order=TEXT, to=TEXT, subject=TEXT, text=TEXT),
     ]
 }
@@ -41,26 +43,35 @@ class Notification(KeyedAgent):
     @action(
         accepts=SENT,
         returns=exact_object(id=TEXT),
-        guarded=("order", "to", "mail", "parcel", "subject", "text"),  # it speaks for the shop
+        guarded=(
+            "order",
+            "to",
+            "mail",
+            "parcel",
+            "codes",
+            "subject",
+            "text",
+        ),  # it speaks for the shop
     )
     async def send(self, call: Call) -> dict[str, Any]:
-        """Send {order?, to, mail: {subject, text, html?}, parcel?}; returns {id}.
+        """Send {order?, to, mail: {subject, text, html?}, parcel? or codes?}; returns {id}.
 
-        The last `{parcel}` in the text stands for `parcel`, one or several. Orders that were placed before
-        there was HTML ask for {order, to, subject, text}.
+        The last `{parcel}` in the text stands for `parcel`, one or several, the last `{codes}` for `codes`,
+        one a line. Orders that were placed before there was HTML ask for {order, to, subject, text}.
         """
         asked = dict(call.payload)
-        mail, parcel = asked.pop("mail", {}), asked.pop("parcel", "")
+        mail, parcel, codes = (asked.pop(name, {}) for name in ("mail", "parcel", "codes"))
         if isinstance(parcel, list):
             parcel = ", ".join(sent["tracking"] for sent in parcel if sent)
-        words = {"text": parcel, "html": escape(parcel)} if parcel else {}
+        mark, words = (CODES, codes) if codes else (PARCEL, parcel or PARCEL)
+        forms = {"text": words, "html": escape(words).replace("\n", "<br>")}
         filled = {
-            name: _with_parcel(text, words.get(name, PARCEL)) for name, text in mail.items() if text
+            name: _with(text, mark, forms.get(name, mark)) for name, text in mail.items() if text
         }
         return await self.done(call, "/mail/messages", {**asked, **filled})
 
 
-def _with_parcel(text: str, words: str) -> str:
-    """Return a letter with the tracking number; a customer's name before it may be anything."""
-    before, mark, after = text.rpartition(PARCEL)
-    return f"{before}{words}{after}" if mark else text
+def _with(text: str, mark: str, words: str) -> str:
+    """Return a letter with words for the last mark; a customer's name before it may be anything."""
+    before, last, after = text.rpartition(mark)
+    return f"{before}{words}{after}" if last else text

@@ -12,11 +12,13 @@ from .partner import BY_KEY, KeyedAgent
 # where the other carrier takes a parcel: the usual one does not go there, or has been away for long
 REFUSED = {"not_served": "pass", "away": "pass"}
 LINES = non_empty_list(exact_object(sku=TEXT, quantity=POSITIVE))
+# what is made to order has no reservation
+RESERVATION = {"type": ["string", "null"], "minLength": 1}
 # `lines` are for people who read the request: the warehouse knows what it has reserved
 BOOKING = optional(
     exact_object(
         order=TEXT,
-        reservation=TEXT,
+        reservation=RESERVATION,
         address=ADDRESS,
         address_changed=MOMENT,
         warehouse={"type": "string"},
@@ -43,13 +45,13 @@ class Carrier(KeyedAgent):
         guarded=("order", "reservation", "address", "warehouse", "lines"),
     )
     async def book(self, call: Call) -> dict[str, Any]:
-        """Book {order, reservation, address, address_changed?, warehouse?, lines?}; returns {id, tracking}.
+        """Book {order, reservation?, address, address_changed?, warehouse?, lines?}; returns {id, tracking}.
 
         The parcel has what is reserved in the warehouse; without one, all of the reservation. When the
         address was changed is not the carrier's: it has the engine refuse a later change.
         """
         sent = ("order", "reservation", "address", "warehouse")
-        body = {name: call.payload[name] for name in sent if name in call.payload}
+        body = {name: call.payload[name] for name in sent if call.payload.get(name)}
         return await self.done(call, f"/{self.partner}/shipments", body)
 
     @action(accepts=BY_KEY, returns=exact_object(effect=TEXT), guarded=("key",))

@@ -7,7 +7,9 @@ from django.http import HttpRequest
 from django.urls import reverse
 
 from orchestration import api
+from orders import handling
 from orders.charges import Charges, from_json
+from orders.handling import Handling
 from orders.lifecycle import access as links
 from orders.lifecycle import snapshots
 from orders.lifecycle.numbers import order_number
@@ -36,7 +38,7 @@ def _known(request: HttpRequest, row: Placement) -> dict[str, Any]:
         "id": row.order,
         "number": order_number(row.order),
         "placed_at": row.created_at,
-        **(row.offer or {}),
+        **({"to_pay": row.offer["total"], **row.offer} if row.offer else {}),
         "url": request.build_absolute_uri(reverse("api:order", args=[row.order])),
     }
 
@@ -50,6 +52,17 @@ def charged(charges: Charges) -> dict[str, Any]:
         "taxes": [
             {"percent": tax.rate / 100, "net": tax.net, "tax": tax.tax} for tax in charges.taxes
         ],
+    }
+
+
+def handled(special: Handling, total: int) -> dict[str, Any]:
+    """Return how an order is paid, and when it comes if not at once."""
+    at = special.released_at
+    return {
+        "gift_card_paid": special.gift_card,
+        "to_pay": total - special.gift_card,
+        "released_at": at.isoformat() if at else None,
+        "made_within_days": special.days or None,
     }
 
 
@@ -143,6 +156,7 @@ def _as_it_is(order: Order) -> dict[str, Any]:
         "total": order.total,
         "refunded": order.refunded,
         **charged(from_json(order.charges)),
+        **handled(handling.from_json(order.handling), order.total),
         "lines": [
             {"sku": line.sku, "name": line.name, "quantity": line.quantity,
              "unit_price": line.unit_price, "price": line.price}

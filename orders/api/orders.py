@@ -12,11 +12,13 @@ from django.http import HttpRequest
 from ninja import Body, Header, Query, Router, Status
 
 from orchestration import api
+from orders.cards import NO_CARD
 from orders.currency import LARGEST_TOTAL, shop_currency
-from orders.lifecycle import changes, discounts, placement, queries, readdressing
+from orders.lifecycle import changes, discounts, gift_cards, placement, queries, readdressing
 from orders.lifecycle.message import Message, fingerprint
 from orders.models import Order, Placement
 from orders.shop.forms import AddressForm, CheckoutForm
+from orders.shop.quote import Quote
 
 from . import order_json, pricing, schemas
 from .auth import Token, caller, check_priority
@@ -180,7 +182,7 @@ def change_address(request: HttpRequest, order_id: UUID, address: schemas.Addres
 def _place(order: schemas.NewOrder, order_id: UUID, content: str, application: str) -> Placement:
     """Place a new order; return the placement of a parallel request with its key, if there is one."""
     try:
-        message, offer = _agree(order, order_id)
+        message, offer = _agree(order, order_id, application)
         return placement.place(
             message,
             content,
@@ -189,16 +191,19 @@ def _place(order: schemas.NewOrder, order_id: UUID, content: str, application: s
             # prefixed, so that an application cannot join another's turns
             fairness_key=order.fairness_key and f"{application}/{order.fairness_key}",
             priority=order.priority,
+            gift_card=order.gift_card,
         )
     except placement.OtherContent:
         raise _key_used() from None
     except placement.TooMuch:
         raise _too_much() from None
-    except discounts.NotValid as refusal:
-        # the parallel request may have taken the last use of its code
+    except (discounts.NotValid, gift_cards.NotValid) as refusal:
+        # the parallel request may have taken the last of its code
         if placed := _placement(order_id, application):
             return placed
-        raise pricing.no_discount(refusal) from None
+        if isinstance(refusal, discounts.NotValid):
+            raise pricing.no_discount(refusal) from None
+        raise pricing.no_gift_card(refusal) from None
 
 
 def _content(order: schemas.NewOrder) -> dict[str, Any]:
@@ -206,49 +211,67 @@ def _content(order: schemas.NewOrder) -> dict[str, Any]:
     content = order.model_dump(mode="json", exclude={"fairness_key", "priority"})
     if not content["address"]["region"]:
         del content["address"]["region"]
-    if not content["discount_code"]:
-        del content["discount_code"]
+    for name in ("discount_code", "gift_card"):
+        if not content[name]:
+            del content[name]
     return content
 
 
-def _agree(order: schemas.NewOrder, order_id: UUID) -> tuple[Message, dict[str, Any]]:
+def _agree(
+    order: schemas.NewOrder, order_id: UUID, application: str
+) -> tuple[Message, dict[str, Any]]:
     """Return the order's message and offer at today's prices; validates as the checkout does."""
     details = {
         **order.address.model_dump(),
         "email": order.email,
         "payment_method": order.payment_method,
     }
-    form = CheckoutForm(details)
+    form = CheckoutForm(details, free=not order.payment_method)
     if not form.is_valid():
         raise invalid([pricing.field_error(name, errors) for name, errors in form.errors.items()])
-    quote = pricing.quote_of(order)
-    lines, charges = [pricing.line_json(line) for line in quote.cart.lines], quote.charges
-    if order.expected_total not in {None, quote.total}:
-        raise conflict(
-            "price_changed",
-            f"The total is {quote.total}, not {order.expected_total}. Nothing was ordered.",
-            total=quote.total,
-            lines=lines,
-            **order_json.charged(charges),
-        )
+    quote = pricing.quote_of(order, application)
+    charges = quote.charges
+    amounts = {
+        **order_json.charged(charges),
+        **order_json.handled(quote.handling, quote.total),
+        "total": quote.total,
+        "lines": [pricing.line_json(line) for line in quote.cart.lines],
+    }
+    _check(order, form, quote, amounts)
     address = form.address()
     currency = quote.cart.lines[0].product.currency
+    agreed = [line.as_line() for line in quote.cart.lines]
     message = Message(
         order=order_id,
         email=form.cleaned_data["email"],
         address=address,
-        payment_method=form.cleaned_data["payment_method"],
+        payment_method=form.pays_by if quote.to_pay else NO_CARD,
         currency=currency,
         total=quote.total,
-        lines=[line.as_line() for line in quote.cart.lines],
+        lines=agreed,
         confirmation=placement.confirmation(
-            order_id, address.name, quote.total, currency, order.language, charges
+            order_id, address.name, quote.total, currency, order.language, charges, quote.handling
         ),
         language=order.language,
         charges=charges,
+        handling=quote.handling,
     )
-    offer = {"total": quote.total, "currency": currency, "lines": lines}
-    return message, {**offer, **order_json.charged(charges)}
+    return message, {**amounts, "currency": currency}
+
+
+def _check(
+    order: schemas.NewOrder, form: CheckoutForm, quote: Quote, amounts: dict[str, Any]
+) -> None:
+    """Raise `Problem` for another total than was expected, and without a payment where one is due."""
+    if order.expected_total not in {None, quote.total}:
+        raise conflict(
+            "price_changed",
+            f"The total is {quote.total}, not {order.expected_total}. Nothing was ordered.",
+            **amounts,
+        )
+    if form.free and quote.to_pay:
+        missing = form.fields["payment_method"].error_messages["required"]
+        raise invalid([pricing.field_error("payment_method", [missing])])
 
 
 def _key_used() -> Problem:

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from orders.currency import shop_currency
-from orders.lifecycle import discounts
+from orders.lifecycle import discounts, gift_cards
 from orders.models import Product
 from orders.shop.cart import PricedCart, PricedLine
 from orders.shop.quote import Quote
@@ -25,13 +25,19 @@ FROM orders_product p WHERE p.sku = ANY(%s) AND p.active AND p.currency = %s
 """
 
 
-def quote_of(order: schemas.NewOrder) -> Quote:
-    """Price an order with shipping, tax and discount; raise `discounts.NotValid` for its code."""
+def quote_of(order: schemas.NewOrder, application: str) -> Quote:
+    """Price an order with shipping, tax and discount, and see what its gift card can pay.
+
+    Raises `discounts.NotValid` or `gift_cards.NotValid` for its codes. The application's tries are counted.
+    """
     quote = Quote(_price(order), tariff(order.address.country))
-    if not order.discount_code:
-        return quote
-    discount = discounts.find(order.discount_code, quote.cart.subtotal, order.email)
-    return replace(quote, discount=discount)
+    if order.discount_code:
+        quote = replace(quote, discount=quote.discounted(order.discount_code, order.email))
+    if order.gift_card:
+        if not gift_cards.GUESSES.allows(f"application {application}"):
+            raise gift_cards.NotValid(gift_cards.GUESSES.refusal_text)
+        quote = replace(quote, balance=quote.payable(order.gift_card))
+    return quote
 
 
 def check_each_once(lines: Sequence[schemas.NewLine]) -> None:
@@ -67,6 +73,12 @@ def line_json(line: PricedLine) -> dict[str, Any]:
     product = line.product
     return {"sku": product.sku, "name": product.name, "quantity": line.quantity,
             "unit_price": product.due, "price": line.price}  # fmt: skip
+
+
+def no_gift_card(refusal: gift_cards.NotValid) -> Problem:
+    """Return the problem of a gift card that cannot pay."""
+    error = field_error("gift_card", [refusal])
+    return conflict("no_gift_card", str(refusal), errors=[vars(error)])
 
 
 def no_discount(refusal: discounts.NotValid) -> Problem:

@@ -38,6 +38,7 @@ WHAT_TO_DO = {  # by code
     "not_taken_yet": "Retry after the number of seconds in Retry-After.",
     "price_changed": "Check the lines in the answer. To accept the new total, send it as "
     "expected_total with a new key.",
+    "no_gift_card": "Leave out gift_card, or ask the customer for the code in the letter.",
     "no_discount": "Leave out discount_code, or ask the customer for another code.",
     "taken_by_a_consumer": "A consumer process takes these messages; they cannot be fetched.",
     "too_large": "Send at most 256 KiB.",

@@ -1,6 +1,7 @@
 """The catalogue: what is sold, at which price."""
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Annotated, Any, Literal
 from urllib.parse import urlencode
 
@@ -32,6 +33,7 @@ class Product(Schema):
                 {"sku": "coffee-morning",
                  "names": {"en": "Morning House Blend", "de": "Hausmischung"},
                  "unit_price": 950, "currency": shop_currency(), "availability": "plenty",
+                 "delivery": "parcel", "released_at": None, "made_within_days": None,
                  "page": "https://shop.example/products/morning-house-blend/"}
             ]
         }
@@ -46,6 +48,17 @@ class Product(Schema):
         Field(
             description="As the shop shows it; the inventory decides when an order is processed."
         ),
+    ]
+    delivery: Annotated[
+        Literal["parcel", "gift_card"],
+        Field(description="A gift card's code is sent by e-mail once the order is paid."),
+    ]
+    released_at: Annotated[
+        datetime | None,
+        Field(description="An order with it waits until then, and is paid then. Null: no wait."),
+    ]
+    made_within_days: Annotated[
+        int | None, Field(description="It is made to order. Null: it is in stock.")
     ]
     page: Annotated[str, Field(description="Its page in the shop.")]
 
@@ -94,6 +107,9 @@ def _product(request: HttpRequest, product: models.Product) -> dict[str, Any]:
         "unit_price": product.due,
         "currency": product.currency,
         "availability": product.stock,
+        "delivery": product.delivery,
+        "released_at": product.released_at,
+        "made_within_days": product.made_within_days,
         "page": request.build_absolute_uri(product.get_absolute_url()),
     }
 

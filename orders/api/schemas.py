@@ -15,13 +15,16 @@ from orders.lifecycle.message import LANGUAGES, MAX_LINES, MAX_QUANTITY
 from orders.lifecycle.plain_text import VISIBLE
 from orders.money import largest_price
 
-from .charge_schemas import CHARGES_EXAMPLE, CODE, Charged
+from .charge_schemas import CHARGES_EXAMPLE, CODE, GIFT_CARD, Charged
 from .parcel_schemas import Parcel
 from .payment_schemas import PaymentDue
 from .schema_fields import COMPOSED, NUMBER, Amount, Currency, choice, optional_text, text
 
 POSTCODE = "As the country writes it. Required, except in Ireland."
 REGION = "County or province, by name or code; in Italy and Spain the postcode may stand for it."
+PAYMENT_METHOD = (
+    "The id of a payment method at the payment provider. Required, unless nothing is left to pay."
+)
 FAIRNESS_KEY = "Orders with different keys take turns; a burst with one key does not delay others."
 CANCELLATION = "The last request to cancel: pending or too late; null once accepted."
 ADDRESS_CHANGE = "The last request for another address, likewise."
@@ -105,8 +108,8 @@ class NewOrder(Strict):
     address: Address
     payment_method: Annotated[
         str,
-        choice(Card.values, "The id of a payment method at the payment provider.", "pm_card_visa"),
-    ]
+        choice(Card.values, PAYMENT_METHOD, "pm_card_visa"),
+    ] = ""
     language: Annotated[
         str, choice(sorted(LANGUAGES), "The language of e-mails to the customer.")
     ] = "en"
@@ -114,10 +117,11 @@ class NewOrder(Strict):
         list[NewLine], Field(min_length=1, max_length=MAX_LINES, description="Each product once.")
     ]
     discount_code: optional_text("code", "WELCOME", CODE) = ""  # type: ignore[valid-type]
+    gift_card: optional_text("code", "", GIFT_CARD) = ""  # type: ignore[valid-type]
     expected_total: Annotated[
         int | None,
         Field(
-            ge=1,
+            ge=0,
             le=MAX_LINES * MAX_QUANTITY * largest_price(),
             description="If this differs from today's total with shipping, nothing is ordered (409).",
         ),

@@ -4,7 +4,7 @@ from orchestration.api import Check, Scope
 from orders.agents.partner_ledger import LEVEL
 from orders.lifecycle.message import PARCEL_WORKFLOW, WORKFLOW
 
-from .orders import MONEY
+from .orders import MONEY, TO_PAY
 from .returns import LABELS
 
 GOODS = "Look at the reservation by the order's id, and have the inventory correct it."
@@ -12,9 +12,7 @@ GOODS = "Look at the reservation by the order's id, and have the inventory corre
 # Per order: what was authorized, captured and refunded by the ledger, and what its task claims. A
 # step in doubt, and one that was done by hand, allow both.
 ACCOUNTS = f"""
-SELECT t.reference, t.state, o.total, o.currency, o.refunded AS parts, m.*,
-    (SELECT coalesce(sum(amount), 0) FROM orders_refund r
-        WHERE r.order_id = o.id AND r.state = 'asked') AS asked,
+SELECT t.reference, t.state, {TO_PAY} AS total, o.currency, p.parts, p.asked, m.*,
     coalesce(m.captured, 0) - coalesce(m.refunded, 0) AS net,
     coalesce(m.holds, 0) - coalesce(m.voids, 0) - coalesce(m.captures, 0) AS open_holds,
     c.state = 'processed' AND NOT c.by_hand AND NOT coalesce(r.state = 'processed' OR r.in_doubt, false)
@@ -25,6 +23,10 @@ SELECT t.reference, t.state, o.total, o.currency, o.refunded AS parts, m.*,
         AND s.by_hand) AS by_hand
 FROM audit_task t
 JOIN orders_order o ON o.id = t.order_id
+-- what goes back to the payment: the rest goes to a gift card
+CROSS JOIN LATERAL (SELECT coalesce(sum(amount - on_card) FILTER (WHERE state = 'paid'), 0) AS parts,
+    coalesce(sum(amount - on_card) FILTER (WHERE state = 'asked'), 0) AS asked
+    FROM orders_refund r WHERE r.order_id = o.id) p
 JOIN audit_step k ON k.task = t.id AND k.name = 'capture_payment' AND k.direction = 'do'
 -- the step that took the money: a transfer is not captured
 JOIN audit_step c ON c.task = t.id AND c.direction = 'do'
@@ -47,7 +49,10 @@ WHERE t.workflow = '{WORKFLOW}' AND t.quiet
 RESERVED = f"""
 SELECT t.id, t.reference, t.state, t.quiet, coalesce(g.count, 0) AS count, g.wrong,
     EXISTS (SELECT 1 FROM audit_step s WHERE s.task = t.id AND s.agent = 'inventory'
-        AND (s.by_hand OR s.in_doubt)) AS unsure
+        AND (s.by_hand OR s.in_doubt)) AS unsure,
+    -- nothing is, of gift cards and of what is made to order
+    EXISTS (SELECT 1 FROM audit_step s WHERE s.task = t.id AND s.name = 'reserve_stock'
+        AND s.state = 'skipped') AS not_stocked
 FROM audit_task t
 LEFT JOIN (
     SELECT e.task,
@@ -55,8 +60,11 @@ LEFT JOIN (
             AS count,
         bool_or(e.kind = 'reserve' AND e.detail <> w.goods) AS wrong
     FROM audit_effect e LEFT JOIN (
-        SELECT order_id::text AS reference, jsonb_object_agg(sku, quantity) AS goods
-        FROM orders_orderline WHERE order_id IN (SELECT order_id FROM audit_task) GROUP BY order_id
+        SELECT l.order_id::text AS reference, jsonb_object_agg(l.sku, l.quantity) AS goods
+        FROM orders_orderline l JOIN orders_order o ON o.id = l.order_id
+        WHERE l.order_id IN (SELECT order_id FROM audit_task) AND (o.handling IS NULL
+            OR o.handling->'reserve' @> jsonb_build_array(jsonb_build_object('sku', l.sku)))
+        GROUP BY l.order_id
     ) w ON w.reference = e.reference
     WHERE e.agent = 'inventory' AND e.kind IN ('reserve', 'release') GROUP BY e.task
 ) g ON g.task = t.id  -- not by the order: a claim reserves for it again
@@ -133,7 +141,7 @@ INVENTORY = (
             ELSE 'is ' || r.state || ', and its goods are reserved ' || r.count || ' times' END
         FROM ({RESERVED}) r
         WHERE r.wrong OR r.count NOT IN (0, 1) OR (r.quiet AND NOT r.unsure
-            AND r.count <> CASE r.state WHEN 'processed' THEN 1 WHEN 'undone' THEN 0
+            AND r.count <> CASE r.state WHEN 'processed' THEN (NOT r.not_stocked)::int WHEN 'undone' THEN 0
                 ELSE r.count END)
         """,  # noqa: S608 - no input in it
     ),

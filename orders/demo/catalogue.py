@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from django.utils.translation import gettext_noop as _
 
-SHELVES = (_("Coffee"), _("Tea"), _("Brewing"), _("Table"))  # as pages call them
+SHELVES = (_("Coffee"), _("Tea"), _("Brewing"), _("Table"), _("Gifts"))  # as pages call them
 
 
 class Item(NamedTuple):
@@ -16,11 +16,16 @@ class Item(NamedTuple):
     price: int
     summary: str
     description: str
+    gift_card: bool = False
+    released_in_days: int | None = None
+    made_within_days: int | None = None
 
 
+GIFT_CARD, PREORDER, MADE = "gift-card", "gift-harvest", "gift-mug"  # not parcels of goods in stock
 GONE = "table-board"  # the shop still shows a few, the warehouse has none: for trying it out
 AWAY, WAREHOUSE = "brew-kettle", "south"  # this is in another warehouse than all else
-FOOD = ("coffee", "tea", "table-shortbread")  # SKUs that begin so bear the reduced tax rate
+# SKUs that begin so bear the reduced tax rate
+FOOD = ("coffee", "tea", "table-shortbread", PREORDER)
 # country, price in hundredths and free from, of what is about a euro
 SHIPPING = (("", 990, 100), ("DE", 490, 50))
 WELCOME = "WELCOME"  # a discount code
@@ -122,4 +127,16 @@ CATALOGUE = (
          _("Five ingredients, baked on Tuesdays. 200 g."),
          _("Flour, butter, sugar, rice flour, salt. Snaps, then melts. Keeps for six weeks, in "
            "theory.")),
+    Item(GIFT_CARD, "Gifts", _("Gift Card"), 2500,
+         _("For anything here, at once or in parts."),
+         _("For someone whose taste you do not want to guess. The code comes by e-mail once it is paid, "
+           "and pays at the checkout: at once, or a little at a time."), gift_card=True),
+    Item(PREORDER, "Gifts", _("Harvest Box"), 3600,
+         _("Three coffees of the new harvest. 3 by 250 g."),
+         _("The beans are at sea. Order a box now, and it is packed for you the morning they have been "
+           "roasted; it is paid then, and not before."), released_in_days=30),
+    Item(MADE, "Gifts", _("Mug with Your Initials"), 2900,
+         _("Thrown and engraved for you. 0.35 litres."),
+         _("Our potter throws it when you order it, cuts up to three letters into the clay, and fires it "
+           "twice. That takes some days, and shows."), made_within_days=14),
 )  # fmt: skip

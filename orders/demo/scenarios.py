@@ -18,14 +18,15 @@ from django.conf import settings
 from orchestration import api
 from orders.agents.partner_http import request_json
 from orders.cards import Card
-from orders.lifecycle import changes, queries, refunds
+from orders.lifecycle import changes, gift_issue, queries, refunds
 from orders.lifecycle.paying import CARD
 from orders.lifecycle.tracking import STOCK
-from orders.models import Product
+from orders.models import GiftCard, Product
+from orders.money import whole
 
 from . import afterwards
-from .catalogue import AWAY, GONE
-from .shoppers import FAR, Shoppers
+from .catalogue import AWAY, GIFT_CARD, GONE, MADE, PREORDER
+from .shoppers import FAR, Place, Shoppers
 
 TIMEOUT = 60.0  # seconds for an order to reach its customer's action, and then to settle
 PAUSE = 0.3  # seconds between polls
@@ -45,7 +46,9 @@ class Scenario:
     card: Card = Card.VISA
     faults: Sequence[Fault] = ()
     also: str = ""  # a SKU
-    to: tuple[str, str, str, str] | None = None
+    only: str = ""  # the SKU of what is bought alone
+    to: Place | None = None
+    gift_card: int = 0  # issued before it, in whole units of the currency
     ready: Ready | None = None
     act: Action | None = None
     times: int = 1
@@ -118,6 +121,11 @@ SCENARIOS = (
         ready=afterwards.asked_by_the_bank,
         act=afterwards.move,
     ),
+    Scenario(name="gift cards, sent by e-mail", only=GIFT_CARD),
+    Scenario(name="paid in part by a gift card", gift_card=5),
+    Scenario(name="free, as a gift card pays all", gift_card=900),
+    Scenario(name="waits for its release", only=PREORDER, times=2),
+    Scenario(name="made to order", only=MADE, times=2),
     Scenario(name="paid at the third attempt", card=Card.SLOW),
     Scenario(name="paid, though the answer was lost", card=Card.LOST),
     Scenario(name="the customer is to confirm at the bank", card=Card.ASKS),
@@ -197,7 +205,9 @@ def play(say: Callable[[str], None] = lambda _: None, *, timeout: float = TIMEOU
                     card=scenario.card,
                     order=order,
                     also=special.get(scenario.also),
+                    only=special.get(scenario.only),
                     to=scenario.to,
+                    gift_card=_gift_card(scenario.gift_card) if scenario.gift_card else None,
                 )
                 say(f"{order}  {scenario.name}")
                 count += 1
@@ -238,6 +248,19 @@ def _await_settled(orders: set[UUID], timeout: float) -> None:
     while orders and time.monotonic() < until:
         orders = {order for order in orders if not has_settled(order)}
         time.sleep(PAUSE)
+
+
+def _gift_card(amount: int) -> GiftCard:
+    """Issue a gift card as staff."""
+    card = gift_issue.ByHand(
+        id=uuid4(),
+        amount=amount * whole(),
+        name="Ada Lovelace",
+        email="ada.lovelace@example.org",
+        language="en",
+        reason="A parcel came late.",
+    )
+    return gift_issue.by_hand(card, by=None)
 
 
 def _step(progress: api.Progress, name: str) -> api.StepProgress:

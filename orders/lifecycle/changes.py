@@ -15,10 +15,11 @@ from django.db import transaction
 from django.db.models.functions import Now
 
 from orchestration import api
-from orders.charges import from_json
+from orders import handling
+from orders.charges import Charges, from_json
 from orders.models import Order, OrderLine, Placement
 
-from . import readdressing, snapshots
+from . import gift_cards, readdressing, snapshots
 from .emails import Recipient, confirmation
 from .message import WORKFLOW, Line, fingerprint
 from .paying import CAPTURE, CARD
@@ -31,7 +32,7 @@ RETRY_EVERY = 600.0  # seconds between attempts to reserve them
 
 
 class NothingLeft(Exception):
-    """The order would be empty; the customer can cancel it instead."""
+    """The order would have no goods in stock; the customer can cancel it instead."""
 
 
 @transaction.atomic
@@ -41,7 +42,7 @@ def other_card(order_id: UUID, attempt: int, card: str) -> api.Refusal | None:
     step = next((name for name in (CARD, CAPTURE) if _offered(order, name, attempt)), None)
     if step is None:
         return api.Refusal.CHANGED
-    amendment = api.Amendment(request={"payment_method": card, "amount": order.total})
+    amendment = api.Amendment(request={"payment_method": card, "amount": order.to_pay})
     asked = ChangeRequest(id=uuid4(), act=Change.CARD)
     _resubmit(order, asked, step, attempt, "another card", amendment, {"card": card})
     return None
@@ -51,7 +52,7 @@ def other_card(order_id: UUID, attempt: int, card: str) -> api.Refusal | None:
 def leave_out(order_id: UUID, attempt: int, sku: str) -> api.Refusal | None:
     """Request to continue without a product; return the refusal, or None when requested.
 
-    Raises `NothingLeft` if it is the only product. More than the new total may be authorized on the
+    Raises `NothingLeft` if it is the only product in stock. More than the new total may be authorized on the
     card; only the new total is captured.
     """
     order = _lock(order_id)
@@ -61,18 +62,19 @@ def leave_out(order_id: UUID, attempt: int, sku: str) -> api.Refusal | None:
         Line(sku=line.sku, name=line.name, unit_price=line.unit_price, quantity=line.quantity)
         for line in order.lines.exclude(sku=sku).order_by("id")
     ]
-    if not lines:
+    if not handling.from_json(order.handling).reserved(lines):
         raise NothingLeft
-    charges = from_json(order.charges).of_fewer(lines)
-    total = sum(line.price for line in lines) + charges.extra
-    to = Recipient(order=order.id, name=order.name, language=order.language)
-    changed = {
-        "lines": [line.as_json() for line in lines],
-        "total": total,
-        "confirmation": confirmation(to, total, order.currency, charges).as_json(),
-        **({"charges": charges.as_json()} if order.charges else {}),
-    }
-    amendment = api.Amendment(request={"lines": _as_json(lines)}, data=changed)
+    before = {"total": order.total, "charges": order.charges, "handling": order.handling}
+    changed, charges, special = _left(before, lines)
+    total = changed["total"]
+    changed["confirmation"] = confirmation(
+        Recipient(order=order.id, name=order.name, language=order.language),
+        total,
+        order.currency,
+        charges,
+        special,
+    ).as_json()
+    amendment = api.Amendment(request={"lines": _reserved(changed)}, data=changed)
     asked = ChangeRequest(id=uuid4(), act=Change.LEAVE_OUT)
     note = {"sku": sku, "total": total}
     _resubmit(order, asked, STOCK, attempt, f"without {sku}", amendment, note)
@@ -120,7 +122,10 @@ def permit(asked: api.AskedChange) -> None:
     note = asked.note or {}
     match note.get("act"):
         case Change.CARD:
-            amount = {"payment_method": note.get("card"), "amount": asked.task_data["total"]}
+            amount = {
+                "payment_method": note.get("card"),
+                "amount": handling.to_pay(asked.task_data),
+            }
             as_offered = asked.step in {CARD, CAPTURE} and (asked.request, asked.data) == (
                 amount,
                 {},
@@ -128,16 +133,13 @@ def permit(asked: api.AskedChange) -> None:
         case Change.LEAVE_OUT:
             lines = [line for line in asked.task_data["lines"] if line["sku"] != note.get("sku")]
             left = [Line(**line) for line in lines]
-            charges = from_json(asked.task_data.get("charges")).of_fewer(left)
-            total = sum(line.price for line in left) + charges.extra
-            words = asked.data.get("confirmation")
-            changed = {"lines": lines, "total": total, "confirmation": words}
-            if asked.task_data.get("charges"):
-                changed["charges"] = charges.as_json()
+            changed, _charges, _special = _left(asked.task_data, left)
+            changed["confirmation"] = asked.data.get("confirmation")
+            of_step = {"lines": _reserved(changed)}
             as_offered = (
-                (asked.step, asked.request, asked.data) == (STOCK, {"lines": lines}, changed)
-                and bool(lines)
-                and note.get("total") == total
+                (asked.step, asked.request, asked.data) == (STOCK, of_step, changed)
+                and bool(_reserved(changed))
+                and note.get("total") == changed["total"]
             )
         case _:
             as_offered = False
@@ -156,7 +158,7 @@ def accepted(requests: Sequence[api.Accepted]) -> None:
 
 
 def _apply(order: Order, note: Mapping[str, Any], request: UUID) -> None:
-    changed = ["payment_method", "total", "charges", "fingerprint", "waits_until"]
+    changed = ["payment_method", "total", "charges", "handling", "fingerprint", "waits_until"]
     match note["act"]:
         case Change.ADDRESS:
             changed += readdressing.apply(order, request)
@@ -168,6 +170,9 @@ def _apply(order: Order, note: Mapping[str, Any], request: UUID) -> None:
             order.total, order.waits_until = note["total"], None
             content = _content(order)
             order.fingerprint, order.charges = fingerprint(content), content.get("charges") or None
+            if order.handling:
+                order.handling = content["handling"]
+                gift_cards.take_less(order.id, order.handling["gift_card"])
         case Change.WAIT:
             order.waits_until = Now() + WAIT_FOR_STOCK
     order.save(update_fields=changed)
@@ -176,6 +181,29 @@ def _apply(order: Order, note: Mapping[str, Any], request: UUID) -> None:
 def _content(order: Order) -> Mapping[str, Any]:
     task = api.progress(WORKFLOW, str(order.id))
     return task.data if task else {}
+
+
+def _left(
+    before: Mapping[str, Any], lines: Sequence[Line]
+) -> tuple[dict[str, Any], Charges, handling.Handling]:
+    """Return what changes in an order's message if these lines are left, but for the confirmation."""
+    known = handling.from_json(before.get("handling"))
+    charges = from_json(before.get("charges")).of_fewer(
+        lines, free=not before["total"], emailed=known.emailed
+    )
+    total = sum(line.price for line in lines) + charges.extra
+    special = known.of_fewer(lines, handling.to_pay(before), total)
+    changed: dict[str, Any] = {"lines": [line.as_json() for line in lines], "total": total}
+    if before.get("charges"):
+        changed["charges"] = charges.as_json()
+    if before.get("handling"):
+        changed["handling"] = special.fields(lines, total)
+    return changed, charges, special
+
+
+def _reserved(data: Mapping[str, Any]) -> Any:
+    """Return the lines of a changed message that the inventory reserves."""
+    return data["handling"]["reserve"] if "handling" in data else data["lines"]
 
 
 def _lock(order_id: UUID) -> Order:
@@ -228,7 +256,3 @@ def _resubmit(
 def _note(order: Order, asked: ChangeRequest) -> None:
     order.asked = asked.as_json()
     order.save(update_fields=["asked"])
-
-
-def _as_json(lines: list[Line]) -> list[dict[str, str | int]]:
-    return [line.as_json() for line in lines]

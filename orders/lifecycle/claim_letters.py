@@ -8,7 +8,7 @@ from orchestration import api
 from orders.agents.notification import PARCEL
 from orders.models import Claim
 
-from .emails import Email, Recipient, compose, posting
+from .emails import Email, Recipient, mail, posting
 from .message import Mail
 
 
@@ -24,7 +24,7 @@ def again(row: Claim) -> Mail:
             ],
             act=pgettext("a link in a letter", "See your order"),
         )
-        return compose(to, letter)
+        return mail(to, letter)
 
 
 def send_refused(row: Claim) -> None:

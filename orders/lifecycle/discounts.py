@@ -32,7 +32,7 @@ def find(code: str, subtotal: int, email: str = "") -> Discount:
     """
     row = _usable(_rows(code).first(), subtotal, email)
     discount = Discount(code=row.code, percent=row.percent, amount=row.amount)
-    if discount.of(subtotal) >= subtotal:
+    if discount.of(subtotal) > subtotal:
         raise NotValid(_("This code takes off more than your order costs."))
     return discount
 

@@ -20,6 +20,8 @@ from django.utils.translation import pgettext
 from orchestration import api
 from orders.agents.notification import PARCEL
 from orders.charges import NONE, Charges
+from orders.handling import NONE as ORDINARY
+from orders.handling import Handling, from_json
 from orders.models import Order
 from orders.models.order import OrderStatus
 from orders.times import moment, shop_zone
@@ -29,7 +31,7 @@ from .message import EMAIL_WORKFLOW, Mail, Message
 from .numbers import order_number
 from .paying import PaymentDue, Transfer
 from .reminders import Reminder
-from .sums import Sum, sums
+from .sums import Sum, notes, sums
 
 PRIORITY = -1  # orders go first
 
@@ -47,33 +49,47 @@ class Email:
 
 @dataclass(frozen=True, kw_only=True)
 class Recipient:
-    """The customer that an e-mail is for, and the order it is about."""
+    """The customer that an e-mail is for, and the order it is about, if any."""
 
-    order: UUID
+    order: UUID | None
     name: str
     language: str
 
     @property
     def number(self) -> str:
-        """The order's number."""
-        return order_number(self.order)
+        """The order's number, or ""."""
+        return order_number(self.order) if self.order else ""
 
 
-def confirmation(to: Recipient, total: int, currency: str, charges: Charges = NONE) -> Mail:
+def confirmation(
+    to: Recipient,
+    total: int,
+    currency: str,
+    charges: Charges = NONE,
+    handling: Handling = ORDINARY,
+) -> Mail:
     """Return the confirmation; `total` is in minor units."""
     with translation.override(to.language):
-        return _mail(
+        values = {"number": to.number, "total": api.format_money(total, currency)}
+        paid = _("Your order %(number)s for %(total)s is paid and on its way to you.")
+        parcel = _("Tracking number: %(parcel)s.") % {"parcel": PARCEL}
+        return mail(
             to,
             Email(
                 subject=_("Your order %(number)s is confirmed") % {"number": to.number},
                 paragraphs=[
-                    _("Your order %(number)s for %(total)s is paid and on its way to you.")
-                    % {"number": to.number, "total": api.format_money(total, currency)},
-                    _("Tracking number: %(parcel)s.") % {"parcel": PARCEL},
+                    (paid if handling.ships else _("Your order %(number)s for %(total)s is paid."))
+                    % values,
+                    *([parcel] if handling.ships else []),
+                    *(
+                        [_("The codes of your gift cards come in a letter of their own.")]
+                        if handling.emailed
+                        else []
+                    ),
                     _("Thank you, and enjoy it."),
                 ],
                 act=pgettext("a link in a letter", "See your order"),
-                sums=sums(total, currency, charges),
+                sums=sums(total, currency, charges, handling.gift_card),
             ),
         )
 
@@ -87,32 +103,22 @@ def received(message: Message) -> api.Posting:
             subject=_("We received your order %(number)s") % values,
             paragraphs=[
                 _("Thank you for your order %(number)s for %(total)s.") % values,
-                _("We are preparing it now, and will write again when it is on its way."),
+                *notes(message.handling, timezone.now(), zone=shop_zone()),
+                *(
+                    []
+                    if message.handling.released_at
+                    else [
+                        _("We are preparing it now, and will write again when it is on its way.")
+                        if message.handling.ships
+                        else _("We are preparing it now.")
+                    ]
+                ),
             ],
             act=_("Follow your order"),
-            goes_to=message.address.lines,
-            sums=sums(message.total, message.currency, message.charges),
+            goes_to=message.address.lines if message.handling.ships else (),
+            sums=sums(message.total, message.currency, message.charges, message.handling.gift_card),
         )
-        return _posting("received", to, message.email, letter)
-
-
-def refunded(order: Order, amount: int, reason: str) -> Mail:
-    """Return the letter about a refund; it is sent once the money is on its way."""
-    to = Recipient(order=order.id, name=order.name, language=order.language)
-    values = {"number": to.number, "amount": api.format_money(amount, order.currency)}
-    with translation.override(to.language):
-        return _mail(
-            to,
-            Email(
-                subject=_("Your refund for order %(number)s") % values,
-                paragraphs=[
-                    _("We have paid %(amount)s of your order %(number)s back to you.") % values,
-                    _("The reason: %(reason)s") % {"reason": reason},
-                    _("Banks take up to ten days to show it."),
-                ],
-                act=pgettext("a link in a letter", "See your order"),
-            ),
-        )
+        return posting("received", to, message.email, letter)
 
 
 def send_due(orders: Mapping[UUID, int], reminders: Mapping[str, Reminder] = {}) -> None:
@@ -132,6 +138,7 @@ def send_due(orders: Mapping[UUID, int], reminders: Mapping[str, Reminder] = {})
                 placed_at=order.created_at,
                 now=timezone.now(),
                 asked=order.request,
+                handling=from_json(order.handling),
             )
             if order.status == OrderStatus.UNDONE:
                 _post("cancelled", to, order.email, _cancelled(to, seen))
@@ -146,10 +153,13 @@ def _post_about_payment(
     order: Order, to: Recipient, payment: PaymentDue, reminder: Reminder | None
 ) -> None:
     """Post how to transfer the amount, once; and a reminder that counts."""
-    total = api.format_money(order.total, order.currency)
+    total = api.format_money(order.to_pay, order.currency)
     if reminder and reminder.is_due(transfer=payment.transfer is not None):
         letter = _reminder(to, total, payment, reminder.until)
         _post("reminder", to, order.email, letter, int(reminder.until.timestamp()))
+    elif from_json(order.handling).released_at and not payment.transfer:
+        # the customer is not at the page, as who has just placed an order is
+        _post("confirm", to, order.email, _reminder(to, total, payment))
     if payment.transfer:
         _post("transfer", to, order.email, _how_to_transfer(to, total, payment.transfer))
 
@@ -175,7 +185,9 @@ def _account(transfer: Transfer) -> list[str]:
     ]
 
 
-def _reminder(to: Recipient, total: str, payment: PaymentDue, until: datetime) -> Email:
+def _reminder(
+    to: Recipient, total: str, payment: PaymentDue, until: datetime | None = None
+) -> Email:
     awaits = (
         _("Your transfer of %(total)s has not arrived yet.")
         if payment.transfer
@@ -217,22 +229,23 @@ def _cancelled(to: Recipient, seen: tracking.Tracking) -> Email:
 
 
 def _post(kind: str, to: Recipient, email: str, letter: Email, number: int = 0) -> None:
-    api.submit_many([_posting(kind, to, email, letter, number)])
+    api.submit_many([posting(kind, to, email, letter, number)])
 
 
-def _posting(kind: str, to: Recipient, email: str, letter: Email, number: int = 0) -> api.Posting:
+def posting(kind: str, to: Recipient, email: str, letter: Email, number: int = 0) -> api.Posting:
     """Return an e-mail to post; the reference makes each kind unique per order and message number."""
     reference = f"{to.order}:{kind}" + (f":{number}" if number else "")
     data: dict[str, Any] = {"number": to.number, "email": email}
-    data["mail"] = _mail(to, letter).as_json()
+    data["mail"] = mail(to, letter).as_json()
     return api.Posting(workflow=EMAIL_WORKFLOW, reference=reference, data=data, priority=PRIORITY)
 
 
-def _mail(to: Recipient, letter: Email) -> Mail:
+def mail(to: Recipient, letter: Email) -> Mail:
+    """Return a letter with what all have: its link leads to the order, or to the shop without one."""
     values = {
         "letter": letter,
         "to": to,
-        "link": f"{settings.SITE_URL}{access.link(to.order)}",
+        "link": f"{settings.SITE_URL}{access.link(to.order) if to.order else '/'}",
         "seller": settings.SELLER_ADDRESS,
     }
     return Mail(
@@ -240,6 +253,3 @@ def _mail(to: Recipient, letter: Email) -> Mail:
         text=render_to_string("mail/letter.txt", values),
         html=render_to_string("mail/letter.html", values),
     )
-
-
-compose, posting = _mail, _posting  # for the letters of other modules

@@ -11,13 +11,16 @@ from typing import Any
 from uuid import UUID
 
 from orders import addresses
-from orders.cards import TRANSFERRED_WITHIN, Card
+from orders.cards import NO_CARD, RELEASED_WITHIN, TRANSFERRED_WITHIN, Card
 from orders.charges import NONE, Charges
 from orders.currency import shop_currency
+from orders.handling import NONE as ORDINARY
+from orders.handling import Handling
 from orders.money import largest_price
 
 from .fields import Malformed, check_fields, integer, one_of, text
 from .message_charges import read_charges
+from .message_handling import check_sums, read_handling
 from .numbers import order_number
 
 WORKFLOW = "process_order"  # processes these messages
@@ -104,6 +107,7 @@ class Message:
     customer: int | None = None
     language: str = "en"
     charges: Charges = NONE
+    handling: Handling = ORDINARY
 
     @property
     def number(self) -> str:
@@ -112,12 +116,17 @@ class Message:
 
     @property
     def pay_within(self) -> int | None:
-        """The seconds that the payment may take, unless they are those of a card."""
-        return TRANSFERRED_WITHIN if self.payment_method == Card.TRANSFER else None
+        """The seconds that the payment may take, unless they are those of a card at checkout."""
+        if self.payment_method == Card.TRANSFER:
+            return TRANSFERRED_WITHIN
+        return RELEASED_WITHIN if self.handling.released_at else None
 
     def as_json(self) -> dict[str, Any]:
-        """Return JSON, the same for equal orders; the former release reads it without charges."""
-        charges = self.charges.as_json()
+        """Return JSON, the same for equal orders; the former release reads it without what is special."""
+        special = {
+            "charges": self.charges.as_json(),
+            "handling": self.handling.as_json(self.lines, self.total),
+        }
         values = {
             **asdict(self),
             "order": str(self.order),
@@ -125,8 +134,10 @@ class Message:
             "address": self.address.as_json(),
             **({"pay_within": self.pay_within} if self.pay_within else {}),
         }
-        del values["charges"]
-        return {**values, "charges": charges} if charges else values
+        return {
+            **{name: value for name, value in values.items() if name not in special},
+            **{name: value for name, value in special.items() if value},
+        }
 
 
 def fingerprint(content: Any) -> str:
@@ -149,15 +160,18 @@ def read(data: Mapping[str, Any]) -> Message:
         data,
         "the order",
         "order email address payment_method currency total lines confirmation customer",
-        optional="language charges pay_within",  # messages of older releases lack the first two
+        optional="language charges handling pay_within",  # messages of older releases lack the first two
     )
     lines = _lines(data["lines"])
-    charges = read_charges(data.get("charges"), lines)
+    handling = read_handling(data.get("handling"), lines)
+    charges = read_charges(data.get("charges"), lines, handling.emailed)
     total = sum(line.price for line in lines) + charges.extra
     if data["total"] != total or isinstance(data["total"], bool):
         also = " with shipping and discount" if charges.extra else ""
         raise Malformed(f"total is {data['total']!r}, but the lines add up to {total}{also}")
-    payment_method = one_of(Card.values, data["payment_method"], "payment method")
+    check_sums(handling, data.get("handling"), lines, total)
+    methods = Card.values if total > handling.gift_card else [NO_CARD]
+    payment_method = one_of(methods, data["payment_method"], "payment method")
     currency = one_of([shop_currency()], data["currency"], "currency")
     customer = data["customer"]
     language = one_of(LANGUAGES, data.get("language", "en"), "language")
@@ -173,6 +187,7 @@ def read(data: Mapping[str, Any]) -> Message:
         customer=None if customer is None else integer(customer, "customer", most=2**31 - 1),
         language=language,
         charges=charges,
+        handling=handling,
     )
     if data.get("pay_within") != message.pay_within:
         raise Malformed(f"pay_within is {data.get('pay_within')!r}")

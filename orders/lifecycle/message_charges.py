@@ -1,6 +1,6 @@
 """The part of an order's message with what it costs beyond its lines."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from orders.charges import NONE, WHOLE, Charges, Priced, Tax, taxes
@@ -9,7 +9,7 @@ from orders.currency import LARGEST_TOTAL
 from .fields import Malformed, check_fields, integer, text
 
 
-def read_charges(value: Any, lines: Sequence[Priced]) -> Charges:
+def read_charges(value: Any, lines: Sequence[Priced], emailed: Collection[str] = ()) -> Charges:
     """Return the charges in a message; raise `Malformed` unless they fit its lines.
 
     None: there are none, as in messages of older releases.
@@ -29,10 +29,8 @@ def read_charges(value: Any, lines: Sequence[Priced]) -> Charges:
         rates=rates,
         taxes=_taxes(value["taxes"]),
     )
-    if charges.taxes != (due := taxes(lines, rates, charges.extra)):
+    if charges.taxes != (due := taxes(lines, rates, charges.extra, emailed)):
         raise Malformed(f"taxes are {value['taxes']!r}, but by the rates they are {due}")
-    if subtotal + charges.extra < 1:
-        raise Malformed("the discount leaves nothing to pay")
     return charges
 
 

@@ -23,9 +23,14 @@ def as_typed(text: str) -> str:
     Letters that are misread are put right, and all signs are dropped: hyphens of every kind, "#", a full
     stop. An "@" or an apostrophe stays: with it, the text is an address or a name.
     """
-    typed = NO_NUMBER.sub("", unicodedata.normalize("NFKC", text).upper())
-    letters = typed.replace("O", "0").replace("I", "1").replace("L", "1")
+    letters = bare(text)
     return f"{letters[:5]}-{letters[5:]}"
+
+
+def bare(text: str) -> str:
+    """Return the letters and digits of what people type or copy, those that are misread put right."""
+    typed = NO_NUMBER.sub("", unicodedata.normalize("NFKC", text).upper())
+    return typed.replace("O", "0").replace("I", "1").replace("L", "1")
 
 
 def number(data: Mapping[str, Any]) -> str:

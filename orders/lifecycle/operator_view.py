@@ -5,6 +5,7 @@ from uuid import UUID
 from django.utils import timezone
 
 from orchestration.api import ExternalView
+from orders.handling import from_json
 from orders.models import Order
 
 from . import snapshots
@@ -30,6 +31,7 @@ def customer_view(reference: str, personal: bool) -> ExternalView | None:
         now=timezone.now(),
         waits=order.waits_until is not None,
         asked=order.request,
+        handling=from_json(order.handling),
     )
     return ExternalView(
         who="the customer",

@@ -104,11 +104,14 @@ def why_cancelled(progress: Progress) -> str:
 
 
 def payment_id(progress: Progress) -> str:
-    """Return the provider's id of the payment that was taken: by the capture, or by a transfer."""
+    """Return the provider's id of the payment that was taken: by the capture, or by a transfer.
+
+    "" for an order that a gift card paid, or that was free.
+    """
     steps = do_steps(progress)
     taken = steps.get(CAPTURE)
     step = taken if taken and taken.state is StepState.PROCESSED else steps[CARD]
-    return str((step.result or {})["id"])
+    return str((step.result or {})["id"]) if step.state is not StepState.SKIPPED else ""
 
 
 def is_paid(progress: Progress) -> bool:

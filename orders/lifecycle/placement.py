@@ -11,9 +11,11 @@ from django.db import connection, transaction
 from orchestration import api
 from orders.charges import NONE, Charges
 from orders.currency import LARGEST_TOTAL
+from orders.handling import NONE as ORDINARY
+from orders.handling import Handling
 from orders.models import Placement
 
-from . import discounts, emails
+from . import discounts, emails, gift_cards
 from .message import APPLICATION, WORKFLOW, Mail, Message
 
 CLAIM = """
@@ -44,16 +46,19 @@ def place(
     offer: Mapping[str, Any] | None = None,
     fairness_key: str = "",
     priority: int = 0,
+    gift_card: str = "",
 ) -> Placement:
     """Post an order and its first e-mail, once; return its placement.
 
     `content` is the fingerprint of what the customer agreed to. `application` receives the status
     messages, and `offer` records the lines and total it was promised. A higher `priority` runs first;
-    within one, orders of different `fairness_key`s take turns (default: one per application).
+    within one, orders of different `fairness_key`s take turns (default: one per application). `gift_card`
+    is the code of the card that pays what the message says.
 
     Placing the same order again changes nothing; raises `OtherContent` if the content differs. A
     parallel call waits for the first one's commit, so exactly one of them posts. Raises `TooMuch` above
-    the largest total, and `discounts.NotValid` if its code has been used up meanwhile.
+    the largest total, `discounts.NotValid` if its code has been used up meanwhile, and
+    `gift_cards.NotValid` if its card has.
     """
     if message.total > LARGEST_TOTAL:
         raise TooMuch(message.number)
@@ -79,10 +84,17 @@ def place(
             priority=priority,
         )
         api.submit_many([task, replace(emails.received(message), fairness_key=task.key)])
-        if code := message.charges.code:  # last: others with this code wait from here on
-            subtotal = message.total - message.charges.extra
-            discounts.use(message.order, code, subtotal, message.email)
+        _use_codes(message, gift_card)  # last: others with these codes wait from here on
     return new
+
+
+def _use_codes(message: Message, gift_card: str) -> None:
+    """Count the use of a discount code, and take what a gift card pays."""
+    if code := message.charges.code:
+        subtotal = message.total - message.charges.extra
+        discounts.use(message.order, code, subtotal, message.email)
+    if message.handling.gift_card:
+        gift_cards.use(message.order, gift_card, message.handling.gift_card)
 
 
 def _claim(new: Placement) -> bool:
@@ -104,7 +116,8 @@ def confirmation(
     currency: str,
     language: str = "en",
     charges: Charges = NONE,
+    handling: Handling = ORDINARY,
 ) -> Mail:
     """Return the confirmation; `total` is in minor units."""
     to = emails.Recipient(order=order, name=name, language=language)
-    return emails.confirmation(to, total, currency, charges)
+    return emails.confirmation(to, total, currency, charges, handling)

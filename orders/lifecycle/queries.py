@@ -6,15 +6,18 @@ from datetime import datetime
 from uuid import UUID
 
 from django.db import connection
+from django.utils import timezone
 
 from orchestration.api import Progress
+from orders import handling
 from orders.cards import Card
 from orders.charges import Charges, from_json
+from orders.handling import Handling
 
 from . import requests, snapshots
 from .message import Address, Line
 from .requests import ChangeRequest
-from .sums import Sum, sums
+from .sums import Sum, notes, sums
 
 # rows, not models: most polls end here, and building a model takes longer than the statement
 PLACED = """
@@ -35,6 +38,7 @@ PROGRESS = "SELECT snapshot, status, created_at FROM orders_order WHERE id = %s"
 DETAILS = """
 SELECT o.name, o.street, o.postcode, o.city, o.country, o.region,
     o.email, o.payment_method, o.total, o.refunded, o.currency, o.charges,
+    o.handling,
     l.sku, l.name, l.unit_price, l.quantity
 FROM orders_order o JOIN orders_orderline l ON l.order_id = o.id
 WHERE o.id = %s
@@ -106,17 +110,33 @@ class OrderDetails:
     refunded: int
     currency: str
     charges: Charges
+    handling: Handling
     lines: tuple[Line, ...]
 
     @property
     def card(self) -> str:
-        """The card in words."""
-        return str(CARDS.get(self.payment_method, self.payment_method))
+        """The card in words; "" if nothing was left to pay."""
+        return str(CARDS.get(self.payment_method, self.payment_method)) if self.to_pay else ""
 
     @property
     def sums(self) -> list[Sum]:
         """How its price comes about, in the active language."""
-        return sums(self.total, self.currency, self.charges)
+        return sums(self.total, self.currency, self.charges, self.handling.gift_card)
+
+    @property
+    def to_pay(self) -> int:
+        """What is left to pay beside a gift card."""
+        return self.total - self.handling.gift_card
+
+    @property
+    def notes(self) -> list[str]:
+        """What the customer is to know of it, in the active language."""
+        return notes(self.handling, timezone.now())
+
+    @property
+    def ships(self) -> bool:
+        """Whether there is a parcel."""
+        return self.handling.ships
 
 
 def details(order: UUID) -> OrderDetails | None:
@@ -127,7 +147,7 @@ def details(order: UUID) -> OrderDetails | None:
     if not rows:
         return None
     name, street, postcode, city, country, region, *others = rows[0]
-    email, payment_method, total, refunded, currency, charges, *_ = others
+    email, payment_method, total, refunded, currency, charges, special, *_ = others
     return OrderDetails(
         address=Address(
             name=name, street=street, postcode=postcode, city=city, country=country, region=region
@@ -138,6 +158,7 @@ def details(order: UUID) -> OrderDetails | None:
         refunded=refunded,
         currency=currency,
         charges=from_json(json.loads(charges) if charges else None),
+        handling=handling.from_json(json.loads(special) if special else None),
         lines=tuple(
             Line(sku=sku, name=product, unit_price=price, quantity=quantity)
             for *_, sku, product, price, quantity in rows

@@ -16,7 +16,7 @@ from orders.models import Order, Refund
 from orders.models.order import OrderStatus
 from orders.models.refund import RefundState
 
-from . import emails, snapshots
+from . import gift_cards, gift_issue, owner_letters, snapshots
 from .message import APPLICATION, WORKFLOW
 from .paying import payment_id
 
@@ -58,36 +58,56 @@ class TooMuch(Exception):
 
 
 def left_of(order: Order) -> int:
-    """Return what may still be paid back, in minor units (one query)."""
+    """Return what may still be paid back, in minor units (one query, two with gift cards)."""
+    known, _on_card = _noted(order)
+    # what was paid with gift cards that it bought is not given back as money
+    return order.total - gift_issue.spent(order) - known if _is_completed(order) else 0
+
+
+def _is_completed(order: Order) -> bool:
+    """Return whether an order is completed, and so paid."""
+    return order.status == OrderStatus.CONFIRMED
+
+
+def _noted(order: Order) -> tuple[int, int]:
+    """Return the sum of an order's refunds, and of the parts that go to its gift card."""
     known = order.refunds.exclude(state=RefundState.UNDONE)
-    taken = order.total if order.status == OrderStatus.CONFIRMED else 0
-    return taken - (known.aggregate(sum=Sum("amount"))["sum"] or 0)
+    sums = known.aggregate(all=Sum("amount"), on_card=Sum("on_card"))
+    return sums["all"] or 0, sums["on_card"] or 0
 
 
 @transaction.atomic
 def refund(order_id: UUID, amount: int, reason: str, *, id_: UUID, by: int | None) -> Refund:
     """Note a refund of `amount` in minor units, and post its task; `id_` once. Returns the refund.
 
+    What a gift card paid goes back to it first, and to the payment only beyond that: so a card does not
+    become money.
     Raises `NotRefundable`, or `TooMuch` above what is left. An order that is under way is cancelled
     instead, which returns all of it.
     """
     order = Order.objects.select_for_update(no_key=True).get(id=order_id)
-    if known := Refund.objects.filter(id=id_, order=order).first():
-        return known
+    if same := Refund.objects.filter(id=id_, order=order).first():
+        return same
     progress = snapshots.of(order)
-    if order.status != OrderStatus.CONFIRMED or progress is None:
+    if not _is_completed(order) or progress is None:
         raise NotRefundable
     if amount > (left := left_of(order)):
         raise TooMuch(left)
-    new = Refund.objects.create(id=id_, order=order, amount=amount, reason=reason, by_id=by)
+    known, known_on_card = _noted(order)
+    if lacks := gift_issue.withdraw_until(order, known + amount):  # spent at this moment
+        raise TooMuch(amount - lacks)
+    on_card = min(amount, order.total - order.to_pay - known_on_card)
+    new = Refund.objects.create(
+        id=id_, order=order, amount=amount, on_card=on_card, reason=reason, by_id=by
+    )
     data: dict[str, Any] = {
         "order": str(order.id),
         "number": order.number,
         "payment": payment_id(progress),
-        "amount": amount,
+        "amount": amount - on_card,
         "currency": order.currency,
         "email": order.email,
-        "mail": emails.refunded(order, amount, reason).as_json(),
+        "mail": owner_letters.refunded(order, amount, reason, on_card).as_json(),
     }
     api.submit_many(
         [
@@ -111,8 +131,11 @@ def refund_up_to(order: Order, amount: int, reason: str, *, id_: UUID) -> int:
     return part
 
 
-def receive(messages: Sequence[api.Status]) -> None:
-    """Settle the refunds whose tasks have ended, by their status messages."""
+def receive(messages: Sequence[api.Status]) -> Sequence[str]:
+    """Settle the refunds whose tasks have ended, by their status messages; return their ids.
+
+    `match_cards` follows once all orders are locked that these messages are about.
+    """
     ended = {
         message.reference: STATES[message.kind]
         for message in messages
@@ -122,3 +145,16 @@ def receive(messages: Sequence[api.Status]) -> None:
         columns = {"refunds": list(ended), "states": [state.value for state in ended.values()]}
         with connection.cursor() as cursor:
             cursor.execute(SETTLE, columns)
+    return list(ended)
+
+
+def match_cards(ended: Sequence[str]) -> None:
+    """Have gift cards stand as refunds say that have ended (one query for orders without any)."""
+    if not ended:
+        return
+    orders = Order.objects.filter(refunds__id__in=ended, handling__isnull=False).distinct()
+    for order in orders.order_by("id"):
+        paid = order.refunds.filter(state=RefundState.PAID).aggregate(sum=Sum("on_card"))["sum"]
+        gift_cards.return_until(order.id, paid or 0)
+        known, _on_card = _noted(order)
+        gift_issue.withdraw_until(order, known)

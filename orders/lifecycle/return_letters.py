@@ -8,7 +8,7 @@ from orchestration import api
 from orders.agents.notification import PARCEL
 from orders.models import Return
 
-from .emails import Email, Recipient, compose, posting
+from .emails import Email, Recipient, mail, posting
 from .message import Mail
 
 
@@ -26,7 +26,7 @@ def label(row: Return) -> Mail:
             ],
             act=_link(),
         )
-        return compose(to, letter)
+        return mail(to, letter)
 
 
 def send_lapsed(row: Return) -> None:

@@ -41,14 +41,20 @@ TRANSFER = (
     gettext_lazy("Waiting for your transfer"),
     gettext_lazy("Wait for your transfer"),
 )
-PARCELS = "send_parcels"
+MAKE, PARCELS = "make_goods", "send_parcels"
 SOMETIMES = {  # most orders do not need these, so that they are shown once they have begun
+    MAKE: (
+        gettext_lazy("Made for you"),
+        gettext_lazy("Being made for you"),
+        gettext_lazy("Make it for you"),
+    ),
     PARCELS: (
         gettext_lazy("Parcels booked"),
         gettext_lazy("Booking your parcels"),
         gettext_lazy("Book your parcels"),
     ),
 }
+NOT_BEGUN = {StepState.WAITING, StepState.CANCELLED}
 NOT_SHOWN = {"review_order", "plan_parcels"}  # the sentence says what the customer needs of them
 UNDO_STEPS = {  # by undo step: done, now
     "reserve_stock": (gettext_lazy("Items put back"), gettext_lazy("Putting your items back")),
@@ -115,7 +121,7 @@ def _stages(progress: Progress | None) -> list[Stage]:
         for name, step in do_steps(progress).items()
         if step.state is not StepState.SKIPPED  # this order does not need it
         and name not in NOT_SHOWN
-        and (name not in SOMETIMES or step.attempt)
+        and (name not in SOMETIMES or step.state not in NOT_BEGUN)
     ]
 
 
@@ -153,7 +159,7 @@ def _words(step: StepProgress) -> list[str]:
     plain = step.name.replace("_", " ").capitalize()
     if _by_transfer(step):
         return [str(text) for text in TRANSFER]
-    return [str(text) for text in {**STEPS, **SOMETIMES}.get(step.name, [plain] * 3)]
+    return [str(text) for text in (STEPS | SOMETIMES).get(step.name, (plain, plain, plain))]
 
 
 def _stage(step: StepProgress) -> Stage:

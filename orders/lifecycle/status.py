@@ -13,7 +13,18 @@ from django.db import connection
 from orchestration.api import Status, StatusKind
 from orders.models.order import Aside, OrderStatus
 
-from . import claims, discounts, emails, parcels, refunds, returns, snapshots, tracking
+from . import (
+    claims,
+    discounts,
+    emails,
+    gift_cards,
+    gift_issue,
+    parcels,
+    refunds,
+    returns,
+    snapshots,
+    tracking,
+)
 from .message import WORKFLOW
 from .paying import payment_due
 from .reminders import Reminder
@@ -44,7 +55,8 @@ SET status = coalesce(incoming.status, o.status), status_number = incoming.numbe
     parcel = coalesce(nullif(incoming.parcel, ''), o.parcel)
 FROM incoming JOIN locked USING (id)
 WHERE o.id = incoming.id AND o.status_number < incoming.number
-RETURNING o.id, o.status, o.status_number, incoming.reported OR o.status <> locked.before
+RETURNING o.id, o.status, o.status_number, incoming.reported OR o.status <> locked.before,
+    o.handling IS NOT NULL
 """
 # An answer counts regardless of its number: two receivers may process one order's messages in turn.
 ANSWER = """
@@ -62,14 +74,21 @@ WHERE p."order" = incoming.id
 
 
 def receive(messages: Sequence[Status]) -> None:
-    """Apply the latest message of each order to its row, and post the e-mails that are due.
+    """Apply status messages to the orders, refunds and letters that they are about.
 
-    Older messages change nothing.
+    Of an order the latest message counts; older ones change nothing.
     """
-    refunds.receive(messages)
+    ended = refunds.receive(messages)
     parcels.receive(messages)
     returns.receive(messages)
     claims.receive(messages)
+    _apply(messages)
+    # cards last: who has their locks waits for no order
+    gift_issue.receive(messages)
+    refunds.match_cards(ended)
+
+
+def _apply(messages: Sequence[Status]) -> None:
     relevant = [message for message in messages if message.workflow == WORKFLOW]
     _set_aside(message for message in relevant if message.kind.value in ASIDE)
     latest: dict[str, Status] = {}
@@ -96,14 +115,19 @@ def receive(messages: Sequence[Status]) -> None:
     paying = {order for order, message in latest.items() if payment_due(message.progress)}
     due = {
         order: number
-        for order, status, number, new in applied
+        for order, status, number, new, _special in applied
         if (new and status in EMAILED) or str(order) in paying
     }
     if due:
-        discounts.give_back(
-            order for order, status, _, _ in applied if status == OrderStatus.UNDONE
-        )
+        discounts.give_back(order for order, status, *_ in applied if status == OrderStatus.UNDONE)
         emails.send_due(due, _reminders(relevant))
+    gift_issue.settle(
+        {
+            order: status == OrderStatus.CONFIRMED
+            for order, status, _, new, special in applied
+            if special and new and status in {OrderStatus.CONFIRMED, OrderStatus.UNDONE}
+        }
+    )
 
 
 def _reminders(messages: Iterable[Status]) -> dict[str, Reminder]:
@@ -146,7 +170,9 @@ def _set_aside(messages: Iterable[Status]) -> None:
     }
     if not asides:
         return
-    discounts.give_back(order for order, aside in asides.items() if aside == Aside.CLOSED)
+    closed = [order for order, aside in asides.items() if aside == Aside.CLOSED]
+    discounts.give_back(closed)
+    gift_cards.give_back(closed)
     columns = {"orders": list(asides), "asides": list(asides.values())}
     with connection.cursor() as cursor:
         cursor.execute(SET_ASIDE, columns)

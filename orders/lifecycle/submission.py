@@ -2,8 +2,10 @@
 
 from collections.abc import Sequence
 
+from django.db.models import F
+
 from orchestration.api import Refused, Submitted
-from orders.models import Order, OrderLine, Product
+from orders.models import GiftUse, Order, OrderLine, Product
 
 from .fields import Malformed
 from .message import Message, fingerprint, public, read
@@ -16,6 +18,7 @@ def record(submitted: Sequence[Submitted]) -> None:
     """
     messages = [_read(submission) for submission in submitted]
     _refuse_unknown_products(messages)
+    _refuse_unpaid(messages)
     Order.objects.bulk_create(
         _order(message, fingerprint(public(submission.data)))
         for message, submission in zip(messages, submitted, strict=True)
@@ -54,6 +57,21 @@ def _refuse_unknown_products(messages: Sequence[Message]) -> None:
         raise Refused(f"unknown product {', '.join(sorted(unknown))}")
 
 
+def _refuse_unpaid(messages: Sequence[Message]) -> None:
+    """Refuse an order that names a part which no gift card paid; most have none (no query)."""
+    parts = {
+        message.order: message.handling.gift_card
+        for message in messages
+        if message.handling.gift_card
+    }
+    if not parts:
+        return
+    uses = GiftUse.objects.filter(order__in=parts)
+    paid = dict(uses.values_list("order", F("amount") - F("returned")))
+    if unpaid := [order for order, amount in parts.items() if paid.get(order) != amount]:
+        raise Refused(f"no gift card paid for {unpaid[0]}")
+
+
 def _order(message: Message, content: str) -> Order:
     address = message.address
     return Order(
@@ -68,6 +86,7 @@ def _order(message: Message, content: str) -> Order:
         region=address.region,
         total=message.total,
         charges=message.charges.as_json() or None,
+        handling=message.handling.as_json(message.lines, message.total) or None,
         currency=message.currency,
         payment_method=message.payment_method,
         fingerprint=content,

@@ -1,6 +1,7 @@
 """How an order's price comes about, line by line, in the active language: for pages and letters."""
 
 from dataclasses import dataclass
+from datetime import datetime, tzinfo
 from decimal import Decimal
 
 from django.utils.formats import number_format
@@ -9,20 +10,22 @@ from django.utils.translation import pgettext
 
 from orchestration.api import format_money
 from orders.charges import Charges
+from orders.handling import Handling
 from orders.money import hundredths
+from orders.times import moment
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sum:
-    """A line: `kind` is subtotal, shipping, discount, total or tax."""
+    """A line: `kind` is subtotal, shipping, discount, total, gift_card, to_pay or tax."""
 
     kind: str
     label: str
     amount: str
 
 
-def sums(total: int, currency: str, charges: Charges) -> list[Sum]:
-    """Return the lines of an order's price; the tax is part of the total."""
+def sums(total: int, currency: str, charges: Charges, gift_card: int = 0) -> list[Sum]:
+    """Return the lines of an order's price; the tax is part of the total, which a gift card may pay."""
     shipping = (
         format_money(charges.shipping, currency)
         if charges.shipping
@@ -41,6 +44,13 @@ def sums(total: int, currency: str, charges: Charges) -> list[Sum]:
         amount = f"−{format_money(charges.discount, currency)}"  # noqa: RUF001 - a minus sign
         lines.append(Sum(kind="discount", label=label, amount=amount))
     lines.append(Sum(kind="total", label=_("Total"), amount=format_money(total, currency)))
+    if gift_card:
+        paid = f"−{format_money(gift_card, currency)}"  # noqa: RUF001 - a minus sign
+        left = format_money(total - gift_card, currency)
+        lines += [
+            Sum(kind="gift_card", label=_("Paid by gift card"), amount=paid),
+            Sum(kind="to_pay", label=_("Left to pay"), amount=left),
+        ]
     lines += [
         Sum(
             kind="tax",
@@ -50,6 +60,30 @@ def sums(total: int, currency: str, charges: Charges) -> list[Sum]:
         )
         for tax in charges.taxes
     ]
+    return lines
+
+
+def notes(handling: Handling, now: datetime, *, zone: tzinfo | None = None) -> list[str]:
+    """Return what customers are to know of an order that is not a parcel of goods in stock.
+
+    Times are in `zone`, or in the current one.
+    """
+    lines = []
+    if handling.released_at and handling.to_come(now):
+        lines.append(
+            _(
+                "It contains what is not released yet: the whole order waits until %(time)s, and is paid "
+                "then. Until then you can cancel it."
+            )
+            % {"time": moment(handling.released_at, zone)}
+        )
+    if handling.days == 1:
+        lines.append(_("Part of it is made for you: that takes up to a day."))
+    elif handling.days:
+        words = _("Part of it is made for you: that takes up to %(days)d days.")
+        lines.append(words % {"days": handling.days})
+    if handling.emailed:
+        lines.append(_("The codes of gift cards come by e-mail, once the order is paid."))
     return lines
 
 

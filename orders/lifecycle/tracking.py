@@ -10,9 +10,10 @@ from django.utils.translation import gettext_lazy as _
 
 from orchestration.api import Progress, Refusal, StepProgress, StepState, TaskState
 from orders.agents.error_codes import DECLINED, OUT_OF_STOCK
+from orders.handling import NONE, Handling
 from orders.models.order import Aside
 
-from . import paying
+from . import paying, special
 from .paying import PaymentDue
 from .requests import ADDRESS_ASKED, ADDRESS_TOO_LATE, Change, ChangeRequest
 from .stages import Stage, do_steps, stages, undo_steps
@@ -130,6 +131,7 @@ def track(
     aside: str = "",
     waits: bool = False,
     asked: ChangeRequest | None = None,
+    handling: Handling = NONE,
 ) -> Tracking:
     """Return the tracking of an order; `progress` is None before its first status message.
 
@@ -140,6 +142,8 @@ def track(
     state = progress.state if progress else None
     pending = asked is not None and asked.pending and state is not TaskState.UNDONE
     sentence, mood = _summary(progress, age, aside=aside, waits=waits)
+    if progress is not None and handling != NONE:
+        sentence, mood = special.sentence(progress, (sentence, mood), handling)
     if asked is not None and pending:
         sentence, mood = ASKED.get(asked.act, PASSED_ON), "busy"
     remedies = () if pending else fixes(progress)

@@ -9,6 +9,7 @@ from django.db.models.functions import Lower, Now
 from django.urls import reverse
 from django.utils.translation import gettext_lazy as _
 
+from .. import handling
 from ..cards import Card
 from ..lifecycle import requests
 
@@ -110,6 +111,11 @@ class Order(models.Model):
         editable=False,
         help_text="Shipping, discount and taxes; see `orders/charges.py`. None: the lines are all.",
     )
+    handling = models.JSONField(
+        null=True,
+        editable=False,
+        help_text="How it differs from a parcel of goods in stock; see `orders/handling.py`.",
+    )
     currency = models.CharField(max_length=3)
     payment_method = models.CharField(max_length=80, choices=Card.choices)
     status = models.CharField(max_length=10, choices=OrderStatus, default=OrderStatus.RECEIVED)
@@ -192,6 +198,11 @@ class Order(models.Model):
     def get_absolute_url(self) -> str:
         """Return the path of its page, which shows no personal data without a signed link."""
         return reverse("shop:order", args=[self.id])
+
+    @property
+    def to_pay(self) -> int:
+        """What is left to pay beside a gift card."""
+        return handling.to_pay({"total": self.total, "handling": self.handling})
 
     @property
     def request(self) -> requests.ChangeRequest | None:

@@ -150,10 +150,10 @@ class DiscountCode(models.Model):
         ordering = ["code"]
         constraints = [
             models.CheckConstraint(
-                condition=Q(percent__gt=0, percent__lt=100_00, amount=0)
+                condition=Q(percent__gt=0, percent__lte=100_00, amount=0)
                 | Q(percent=0, amount__gt=0, amount__lte=LARGEST_TOTAL),
                 name="discount_code_one_kind",
-                violation_error_message="Enter a percentage below 100 or an amount, and not both.",
+                violation_error_message="Enter a percentage up to 100 or an amount, and not both.",
             ),
             models.CheckConstraint(
                 condition=Q(ends_at__isnull=True)

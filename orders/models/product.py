@@ -1,15 +1,30 @@
 """What the shop sells. Amounts are in minor units of their currency."""
 
+from datetime import datetime, time
 from typing import cast
 
+from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models import F, OuterRef, Q, Subquery
 from django.db.models.functions import Coalesce, Now
 from django.urls import reverse
+from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from ..currency import LARGEST_TOTAL, shop_currency
+from ..times import shop_zone
 from .pricing import DatedPrice, TaxClass
+
+RELEASED_AT = time(
+    9
+)  # of the day in the shop's zone: a customer whose card is declined then is awake
+
+
+class Delivery(models.TextChoices):
+    """How a product reaches its customer."""
+
+    PARCEL = "parcel", "By parcel"
+    GIFT_CARD = "gift_card", "A gift card: its code comes by e-mail"
 
 
 class Availability(models.TextChoices):
@@ -30,6 +45,12 @@ class Sold(models.QuerySet["Product"]):
     def available(self) -> "Sold":
         """Filter for products that can be added to a cart."""
         return self.sold().exclude(stock=Availability.NONE)
+
+    def in_stock(self) -> "Sold":
+        """Filter for goods that are sent at once."""
+        return self.available().filter(
+            delivery=Delivery.PARCEL, released_on__isnull=True, made_within_days__isnull=True
+        )
 
     def costing(self, least: int, below: int | None) -> "Sold":
         """Filter for products by the price that is due."""
@@ -88,6 +109,26 @@ class Product(models.Model):
         help_text="Shown to customers. A product that is sold out is listed and cannot be bought.",
     )
 
+    delivery = models.CharField(
+        max_length=9,
+        choices=Delivery,
+        default=Delivery.PARCEL,
+        db_default=Delivery.PARCEL,
+        help_text="A gift card has the price as its value. Give it the tax class without tax: tax is due "
+        "on what is bought with it.",
+    )
+    released_on = models.DateField(
+        null=True,
+        blank=True,
+        help_text="It can be ordered before; orders with it wait until 9:00 of that day, and are paid then.",
+    )
+    made_within_days = models.PositiveSmallIntegerField(
+        null=True,
+        blank=True,
+        validators=[MinValueValidator(1), MaxValueValidator(365)],
+        help_text="It is made to order within these days. Empty: it is in stock.",
+    )
+
     objects = Catalogue()
 
     class Meta:
@@ -105,6 +146,22 @@ class Product(models.Model):
             models.CheckConstraint(
                 condition=Q(tax_class__in=TaxClass.values), name="product_tax_class_known"
             ),
+            models.CheckConstraint(
+                # a voucher for goods of any rate: it is taxed when it is spent (directive 2016/1065)
+                condition=Q(delivery=Delivery.PARCEL)
+                | Q(
+                    delivery=Delivery.GIFT_CARD,
+                    tax_class=TaxClass.ZERO,
+                    made_within_days__isnull=True,
+                ),
+                name="product_gift_card",
+                violation_error_message="A gift card bears no tax, and is not made to order.",
+            ),
+            models.CheckConstraint(
+                condition=Q(made_within_days__isnull=True)
+                | Q(made_within_days__gte=1, made_within_days__lte=365),
+                name="product_made_within",
+            ),
         ]
 
     def __str__(self) -> str:
@@ -119,6 +176,29 @@ class Product(models.Model):
         """Whether it can be added to a cart."""
         in_currency = self.currency == shop_currency()
         return self.active and in_currency and self.stock != Availability.NONE
+
+    @property
+    def is_gift_card(self) -> bool:
+        """Whether a code is sent for it, and no parcel."""
+        return self.delivery == Delivery.GIFT_CARD
+
+    @property
+    def released_at(self) -> datetime | None:
+        """The moment of its release, while that is to come."""
+        if self.released_on is None:
+            return None
+        at = datetime.combine(self.released_on, RELEASED_AT, shop_zone())
+        return at if timezone.now() < at else None
+
+    @property
+    def terms(self) -> list[str]:
+        """What is agreed about it beside the price: nothing for goods in stock."""
+        terms = {
+            "released": self.released_at,
+            "made": self.made_within_days,
+            "gift": self.is_gift_card,
+        }
+        return [f"{name}: {value}" for name, value in terms.items() if value]
 
     @property
     def picture_path(self) -> str:

@@ -2,7 +2,7 @@
 
 from django.conf import settings
 from django.db import models
-from django.db.models import Q
+from django.db.models import F, Q
 from django.db.models.functions import Now
 
 from .order import Order
@@ -22,6 +22,12 @@ class Refund(models.Model):
     id = models.UUIDField(primary_key=True, editable=False)
     order = models.ForeignKey(Order, models.CASCADE, related_name="refunds")
     amount = models.PositiveBigIntegerField(help_text="In minor units of the order's currency.")
+    on_card = models.PositiveBigIntegerField(
+        "on the gift card",
+        default=0,
+        db_default=0,
+        help_text="Of the amount, what goes back to the gift card that paid.",
+    )
     reason = models.CharField(max_length=200, help_text="The customer reads it in the letter.")
     state = models.CharField(max_length=6, choices=RefundState, default=RefundState.ASKED)
     by = models.ForeignKey(
@@ -38,6 +44,9 @@ class Refund(models.Model):
         ordering = ["created_at"]
         constraints = [
             models.CheckConstraint(condition=Q(amount__gte=1), name="refund_amount_positive"),
+            models.CheckConstraint(
+                condition=Q(on_card__lte=F("amount")), name="refund_on_card_part"
+            ),
             models.CheckConstraint(
                 condition=Q(state__in=RefundState.values), name="refund_state_known"
             ),

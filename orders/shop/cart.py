@@ -190,8 +190,10 @@ class PricedCart:
 
     @property
     def fingerprint(self) -> str:
-        """A digest of products, quantities and prices."""
-        rows = [[line.product.sku, line.quantity, line.product.due] for line in self.lines]
+        """A digest of products, quantities and prices, and of when they come, if not at once."""
+        rows = [
+            [line.sku, line.quantity, line.product.due, *line.product.terms] for line in self.lines
+        ]
         return fingerprint(sorted(rows))
 
 

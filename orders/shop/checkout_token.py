@@ -25,25 +25,37 @@ class BadToken(ValueError):
 
 @dataclass(frozen=True, kw_only=True)
 class Token:
-    """The offer of a checkout page; `total` is in minor units."""
+    """The offer of a checkout page; `total` is in minor units, and `gift_card` what one pays of it."""
 
     order: UUID
     cart: str
     total: int
+    gift_card: int = 0
 
     @classmethod
     def offer(cls, order: UUID, quote: Quote) -> "Token":
         """Return the token for a cart at today's prices, with shipping and discount."""
-        return cls(order=order, cart=quote.cart.fingerprint, total=quote.total)
+        return cls(
+            order=order,
+            cart=quote.cart.fingerprint,
+            total=quote.total,
+            gift_card=quote.handling.gift_card,
+        )
 
     def sign(self) -> str:
         """Return it signed, with the time of issue."""
-        values = {"order": str(self.order), "cart": self.cart, "total": self.total}
+        values = {"order": str(self.order), "cart": self.cart, **self._amounts}
         return signing.dumps(values, salt=SALT)
 
     def agreed(self, details: Mapping[str, str]) -> str:
         """Return the fingerprint of this offer and the customer's details."""
-        return fingerprint({"cart": self.cart, "total": self.total, "details": dict(details)})
+        return fingerprint({"cart": self.cart, **self._amounts, "details": dict(details)})
+
+    @property
+    def _amounts(self) -> dict[str, int]:
+        """What is to be paid, and how; the former release knows the total."""
+        card = {"gift_card": self.gift_card} if self.gift_card else {}
+        return {"total": self.total, **card}
 
 
 def read_token(text: str) -> Token:
@@ -58,4 +70,9 @@ def read_token(text: str) -> Token:
         raise BadToken(
             _("This page was altered or is incomplete. Please check your order and send it again.")
         ) from None
-    return Token(order=UUID(values["order"]), cart=values["cart"], total=values["total"])
+    return Token(
+        order=UUID(values["order"]),
+        cart=values["cart"],
+        total=values["total"],
+        gift_card=values.get("gift_card", 0),
+    )

@@ -11,11 +11,10 @@ from django.urls import reverse_lazy
 from django.utils.translation import gettext_lazy as _
 
 from orders import addresses
-from orders.cards import CARDS, Card
+from orders.cards import CARDS, NO_CARD, Card
 from orders.countries import COUNTRIES, FIRST, choices
 from orders.lifecycle.fields import MAX_LENGTH
 from orders.lifecycle.message import Address
-from orders.lifecycle.numbers import as_typed
 from orders.lifecycle.plain_text import TRIMMED
 from orders.normal import CustomerEmail, composed
 
@@ -28,7 +27,7 @@ shown = RegexValidator(
     code="hidden",
 )
 NO_EMAIL = _("This is not an e-mail address: it needs a form like name@example.org.")
-NEWER = {"region", "discount_code"}  # fields that a page of the former release lacks
+NEWER = {"region", "discount_code", "gift_card"}  # fields that a page of the former release lacks
 ADDRESS = ("name", "street", "postcode", "city", "region", "country")
 STOCK = forms.Field.default_error_messages["required"]
 ALTERED = _("This page was altered or is incomplete. Please reload it.")
@@ -209,24 +208,9 @@ def _card_field(
     )
 
 
-class CheckoutForm(AddressForm):
-    """Address, e-mail, card and discount code of an order."""
-
-    field_order = ["name", "email"]  # then the others
-    email = Email(
-        label=_("E-mail"),
-        max_length=MAX_LENGTH["email"],
-        validators=[shown],
-        help_text=_("For the confirmation, and to look your order up."),
-        widget=forms.EmailInput(attrs={"autocomplete": "email"}),
-        error_messages={
-            "required": _("Please enter your e-mail address."),
-            "invalid": NO_EMAIL,
-        },
-    )
-    payment_method = _card_field(Card.choices, initial=Card.VISA)
-    discount_code = Text(
-        label=_("Discount code"),
+def _code_field(label: "Words") -> Text:
+    return Text(
+        label=label,
         required=False,
         max_length=MAX_LENGTH["code"],
         validators=[shown],
@@ -241,13 +225,41 @@ class CheckoutForm(AddressForm):
         ),
     )
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+
+class CheckoutForm(AddressForm):
+    """Address, e-mail, card, discount code and gift card of an order."""
+
+    field_order = ["name", "email"]  # then the others
+    email = Email(
+        label=_("E-mail"),
+        max_length=MAX_LENGTH["email"],
+        validators=[shown],
+        help_text=_("For the confirmation, and to look your order up."),
+        widget=forms.EmailInput(attrs={"autocomplete": "email"}),
+        error_messages={
+            "required": _("Please enter your e-mail address."),
+            "invalid": NO_EMAIL,
+        },
+    )
+    payment_method = _card_field(Card.choices, initial=Card.VISA)
+    discount_code = _code_field(_("Discount code"))
+    gift_card = _code_field(_("Gift card"))
+
+    def __init__(self, *args: Any, free: bool = False, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self.free = free
+        if free:  # then no card is asked for
+            self.fields["payment_method"].required = False
         # shipping and tax follow the country, as the fields of the address do; the order waits for them
         self.fields["country"].widget.attrs |= {
             "hx-post": reverse_lazy("shop:checkout_sums"),
             "hx-disabled-elt": "#place",
         }
+
+    @property
+    def pays_by(self) -> str:
+        """The method by which a valid form pays what is left to pay."""
+        return NO_CARD if self.free else str(self.cleaned_data["payment_method"])
 
     @property
     def details(self) -> dict[str, str]:
@@ -272,26 +284,3 @@ class OtherCardForm(CustomerForm):
     ) -> None:
         initial = {"attempt": attempt, "payment_method": card}
         super().__init__(*args, initial=initial, auto_id="id_other_%s", **kwargs)
-
-
-class FindForm(CustomerForm):
-    """Number and e-mail address of an order."""
-
-    number = Text(
-        label=_("Order number"),
-        max_length=30,
-        help_text=_("As in the confirmation: 7KQ4M-9XD2P"),
-        widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false"}),
-        error_messages={"required": _("Please enter the order number.")},
-    )
-    email = Email(
-        label=_("E-mail"),
-        max_length=MAX_LENGTH["email"],
-        help_text=_("The one you gave with the order."),
-        widget=forms.EmailInput(attrs={"autocomplete": "email"}),
-        error_messages={"required": _("Please enter the e-mail address."), "invalid": NO_EMAIL},
-    )
-
-    def clean_number(self) -> str:
-        """Return the number in its canonical form, with misread letters corrected."""
-        return as_typed(self.cleaned_data["number"])

@@ -1,6 +1,6 @@
 """What delivery to a country costs, and the tax rates there, as the shop's owner set them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from django.db import connection
@@ -28,17 +28,25 @@ class Tariff:
     rates: Mapping[str, int]
 
     def charges(
-        self, lines: Sequence[Priced], classes: Mapping[str, str], discount: Discount | None = None
+        self,
+        lines: Sequence[Priced],
+        classes: Mapping[str, str],
+        discount: Discount | None = None,
+        emailed: Collection[str] = (),
     ) -> Charges:
-        """Return the charges of lines; `classes` has the tax class of each product."""
-        subtotal = sum(line.price for line in lines)
-        left = subtotal - (discount.of(subtotal) if discount else 0)
-        free = self.free_from is not None and left >= self.free_from
+        """Return the charges of lines; `classes` has the tax class of each product.
+
+        What is e-mailed needs no delivery, and makes that of other goods no cheaper.
+        """
+        shipped = [line.price for line in lines if line.sku not in emailed]
+        left = sum(shipped) - (discount.of(sum(shipped)) if discount else 0)
+        free = not shipped or (self.free_from is not None and left >= self.free_from)
         return charge(
             lines,
             shipping=0 if free else self.shipping,
             discount=discount,
             rates={sku: self.rates.get(tax_class, 0) for sku, tax_class in classes.items()},
+            emailed=emailed,
         )
 
 

@@ -271,6 +271,8 @@ ADMIN = (
     Shown(name="admin-shipping-price", path="/admin/orders/shippingprice/add/"),
     Shown(name="admin-tax-rates", path="/admin/orders/taxrate/"),
     Shown(name="admin-discount-code", path="/admin/orders/discountcode/add/"),
+    Shown(name="admin-gift-cards", path="/admin/orders/giftcard/"),
+    Shown(name="admin-gift-card-issue", path="/admin/orders/giftcard/issue/"),
     Shown(name="admin-password", path="/admin/password_change/"),
 )
 

@@ -18,7 +18,7 @@ from tests.support.engine import reply_to
 from tests.support.page import elements
 
 # the steps that an order of goods in one warehouse, to a usual address, by a card without risk does not need
-NOT_NEEDED = {"review_order", "plan_parcels", "send_parcels"}
+NOT_NEEDED = {"review_order", "make_goods", "plan_parcels", "send_parcels"}
 AGENTS = ["inventory", "payment", "shipping", "notification"]
 
 DETAILS = {

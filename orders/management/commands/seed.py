@@ -1,5 +1,6 @@
 """`manage.py seed`: fill a new installation with demo data."""
 
+from datetime import date, timedelta
 from typing import Any
 from urllib.error import URLError
 
@@ -8,18 +9,21 @@ from django.contrib.auth import get_user_model
 from django.contrib.auth.models import Group
 from django.core.management.base import BaseCommand
 from django.db import transaction
+from django.utils import timezone
 from django.utils.text import slugify
 
 from orchestration.api import ensure_application, give, keep_tasks
 from orders.agents.partner_http import request_json
 from orders.agents.risk import ROLE
+from orders.agents.workshop import WORKSHOP
 from orders.api.scopes import READ_ORDERS, READ_STATUS, WRITE_ORDERS
-from orders.demo.catalogue import AWAY, CATALOGUE, FOOD, GONE, SHIPPING, WAREHOUSE, WELCOME
+from orders.demo.catalogue import AWAY, CATALOGUE, FOOD, GONE, SHIPPING, WAREHOUSE, WELCOME, Item
 from orders.lifecycle import claims, returns
+from orders.lifecycle.gift_issue import GIFT_WORKFLOW
 from orders.lifecycle.message import EMAIL_WORKFLOW, WORKFLOW
 from orders.lifecycle.refunds import REFUND_WORKFLOW
 from orders.models import DiscountCode, Product, ShippingPrice, TaxClass
-from orders.models.product import Availability
+from orders.models.product import Availability, Delivery
 from orders.money import whole
 from sasweb.stack import folders
 
@@ -28,7 +32,7 @@ EXAMPLE = "example"  # an application that uses the API
 TIMEOUT = 3.0  # seconds for an answer of the sandbox
 
 # permissions of the engine's roles on the shop's records
-VIEW = ("orders.view_order", "orders.view_product")
+VIEW = ("orders.view_order", "orders.view_product", "orders.view_giftcard", "orders.view_giftuse")
 EDIT = (
     "orders.add_product",
     "orders.change_product",
@@ -38,7 +42,7 @@ EDIT = (
         for act in ("view", "add", "change", "delete")
     ),
 )
-PAY_BACK = ("orders.add_refund", "orders.view_refund")
+PAY_BACK = ("orders.add_refund", "orders.view_refund", "orders.add_giftcard")
 TAKE_BACK = ("orders.view_claim", "orders.view_return", "orders.change_return")
 GROUPS = {
     "viewer": (),
@@ -47,7 +51,7 @@ GROUPS = {
     "admin": (*VIEW, *EDIT, *PAY_BACK, *TAKE_BACK),
 }
 DECIDERS = ("operator", "lead")  # of the groups that decide
-DECIDED = (ROLE, returns.ROLE)  # about risky payments, and about what comes back
+DECIDED = (ROLE, WORKSHOP, returns.ROLE)  # about risky payments, what is made, and what comes back
 
 
 class Command(BaseCommand):
@@ -102,7 +106,10 @@ def add_products() -> int:
                 summary=item.summary,
                 description=item.description,
                 price=item.price * whole() // 100,
-                tax_class=TaxClass.REDUCED if item.sku.startswith(FOOD) else TaxClass.STANDARD,
+                tax_class=_tax_class(item),
+                delivery=Delivery.GIFT_CARD if item.gift_card else Delivery.PARCEL,
+                released_on=_days_from_now(item.released_in_days),
+                made_within_days=item.made_within_days,
                 picture=item.sku,
                 position=position,
                 stock=Availability.FEW if item.sku == GONE else Availability.PLENTY,
@@ -112,6 +119,16 @@ def add_products() -> int:
         ignore_conflicts=True,
     )
     return Product.objects.count() - before
+
+
+def _tax_class(item: Item) -> TaxClass:
+    if item.gift_card:
+        return TaxClass.ZERO
+    return TaxClass.REDUCED if item.sku.startswith(FOOD) else TaxClass.STANDARD
+
+
+def _days_from_now(days: int | None) -> date | None:
+    return None if days is None else timezone.localdate() + timedelta(days=days)
 
 
 def add_prices() -> None:
@@ -128,7 +145,7 @@ def add_prices() -> None:
 
 def keep_all() -> None:
     """Have no task removed: a demo shows all that ever was."""
-    after = (REFUND_WORKFLOW, returns.RETURN_WORKFLOW, claims.CLAIM_WORKFLOW)
+    after = (REFUND_WORKFLOW, returns.RETURN_WORKFLOW, claims.CLAIM_WORKFLOW, GIFT_WORKFLOW)
     for workflow in (WORKFLOW, EMAIL_WORKFLOW, *after):
         keep_tasks(workflow, days=None)
 
@@ -174,7 +191,9 @@ def add_stock() -> int:
     known = request_json(stock, timeout=TIMEOUT)
     special = {GONE: 0, AWAY: {WAREHOUSE: STOCK}}
     missing = {
-        item.sku: special.get(item.sku, STOCK) for item in CATALOGUE if item.sku not in known
+        item.sku: special.get(item.sku, STOCK)
+        for item in CATALOGUE
+        if item.sku not in known and not (item.gift_card or item.made_within_days)
     }
     if missing:
         request_json(stock, missing, method="PUT", timeout=TIMEOUT)

@@ -98,7 +98,7 @@ def _context(request: HttpRequest) -> dict[str, Any]:
         return context
     country = _country(request)
     quote = Quote(priced, tariff(country))
-    return {**context, "sums": quote.sums, "country": COUNTRIES[country]}
+    return {**context, "sums": quote.sums, "notes": quote.notes, "country": COUNTRIES[country]}
 
 
 def _country(request: HttpRequest) -> str:

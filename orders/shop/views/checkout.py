@@ -17,7 +17,7 @@ from django.views.decorators.http import require_POST
 
 from orchestration.api import format_money
 from orders.currency import LARGEST_TOTAL, shop_currency
-from orders.lifecycle import access, discounts, placement
+from orders.lifecycle import access, discounts, gift_cards, placement
 from orders.lifecycle.fields import MAX_LENGTH
 from orders.lifecycle.message import Address, Mail, Message
 from orders.rate_limit import Limit
@@ -52,6 +52,10 @@ OTHER_TOTAL = _(
     "The total is %(total)s now, by the country of delivery and the discount code. Please check your "
     "order below and send it again. Nothing was ordered."
 )
+OTHER_REST = _(
+    "Your gift card pays %(part)s of this now. Please check your order below and send it again. Nothing "
+    "was ordered."
+)
 ORDERED_BEFORE = _(
     "You have placed this order already, with other details. It stands as it was placed; nothing "
     "was changed or ordered again."
@@ -72,8 +76,7 @@ def checkout(request: HttpRequest) -> HttpResponse:
     if cart.id is None:
         return redirect("shop:cart")
     form = CheckoutForm(initial={**_known(request), **typed(request)})
-    quote, _wrong = _quote(request, cart, form, form.initial)
-    return _show(request, cart, quote, form)
+    return _show(request, cart, _quote(request, cart, form, form.initial)[0], form)
 
 
 @never_cache
@@ -85,7 +88,8 @@ def sums(request: HttpRequest) -> HttpResponse:
     form = CheckoutForm(initial=request.POST.dict())
     cart = cart_of(request)
     quote, wrong = _quote(request, cart, form, form.initial)
-    context = {"form": form, "wrong": wrong, **_priced(cart, quote)}
+    context = {"form": form, **_priced(cart, quote)}
+    context |= {f"wrong_{name}": words for name, words in wrong.items()}
     return render(request, "shop/_checkout_sums.html", context)
 
 
@@ -95,41 +99,62 @@ def _place(request: HttpRequest, cart: Cart) -> HttpResponse:
         token = read_token(request.POST.get("token", ""))
     except BadToken as bad:
         return _show(request, cart, _quote(request, cart, form, form.data)[0], form, str(bad))
+    form = CheckoutForm(request.POST, free=token.total == token.gift_card)
     content = token.agreed(form.details) if form.is_valid() else ""
-    # look at the code before the placement: a parallel request that takes its last use has placed it
+    # look at the codes before the placement: a parallel request that takes the last of one has placed it
     quote, wrong = _quote(request, cart, form, form.data)
     before = placement.placed(token.order)
     if before is not None:
         return _again(request, token.order, same=before == content)
-    if wrong:
-        form.add_error("discount_code", wrong)
+    for name, words in wrong.items():
+        form.add_error(name, words)
     problem = _problem(cart, quote, token)
     if problem or not form.is_valid():
         return _show(request, cart, quote, form, problem)
     if not ORDERS.allows_address(request):
         return _too_many(request, cart, quote, form)
     try:
-        return _order(request, _message(token, quote, form, request), content)
-    except discounts.NotValid as refusal:  # others were faster
-        form.add_error("discount_code", str(refusal))
-        return _show(request, cart, replace(quote, discount=None), form)
+        message = _message(token, quote, form, request)
+        return _order(request, message, content, form.cleaned_data["gift_card"])
+    except (discounts.NotValid, gift_cards.NotValid) as refusal:  # others were faster
+        is_discount = isinstance(refusal, discounts.NotValid)
+        form.add_error("discount_code" if is_discount else "gift_card", str(refusal))
+        left = replace(quote, discount=None) if is_discount else replace(quote, balance=0)
+        return _show(request, cart, left, form)
 
 
 def _quote(
     request: HttpRequest, cart: Cart, form: CheckoutForm, filled: Mapping[str, Any]
-) -> tuple[Quote, str]:
-    """Return the price as the form is filled in, and what is wrong with the code in it, or ""."""
-    plain = Quote(price(cart), tariff(form.chosen_country))
-    code = str(filled.get("discount_code") or "").strip()[: MAX_LENGTH["code"]].replace("\0", "")
-    if not code or not plain.cart.lines:
-        return plain, ""
-    if not CODES.allows_address(request):
-        return plain, str(CODES.refusal_text)
-    try:
-        email = str(filled.get("email") or "")
-        return replace(plain, discount=discounts.find(code, plain.cart.subtotal, email)), ""
-    except discounts.NotValid as refusal:
-        return plain, str(refusal)
+) -> tuple[Quote, dict[str, str]]:
+    """Return the price as the form is filled in, and what is wrong with the codes in it, by field."""
+    quote = Quote(price(cart), tariff(form.chosen_country))
+    wrong: dict[str, str] = {}
+    if not quote.cart.lines:
+        return quote, wrong
+    if code := _code(filled, "discount_code"):
+        try:
+            _check(CODES, request, discounts.NotValid)
+            email = str(filled.get("email") or "")
+            quote = replace(quote, discount=quote.discounted(code, email))
+        except discounts.NotValid as refusal:
+            wrong["discount_code"] = str(refusal)
+    if code := _code(filled, "gift_card"):
+        try:
+            _check(gift_cards.GUESSES, request, gift_cards.NotValid)
+            quote = replace(quote, balance=quote.payable(code))
+        except gift_cards.NotValid as refusal:
+            wrong["gift_card"] = str(refusal)
+    return quote, wrong
+
+
+def _code(filled: Mapping[str, Any], name: str) -> str:
+    return str(filled.get(name) or "").strip()[: MAX_LENGTH["code"]].replace("\0", "")
+
+
+def _check(limit: Limit, request: HttpRequest, refused: type[ValueError]) -> None:
+    """Count a try; raise `refused` beyond the limit."""
+    if not limit.allows_address(request):
+        raise refused(limit.refusal_text)
 
 
 def _problem(cart: Cart, quote: Quote, token: Token) -> str:
@@ -139,19 +164,21 @@ def _problem(cart: Cart, quote: Quote, token: Token) -> str:
         return str(CHANGED)
     if token.total != offer.total:
         return OTHER_TOTAL % {"total": format_money(offer.total, shop_currency())}
+    if token.gift_card != offer.gift_card:
+        return OTHER_REST % {"part": format_money(offer.gift_card, shop_currency())}
     if quote.total > LARGEST_TOTAL:
         return TOO_MUCH % {"most": format_money(LARGEST_TOTAL, shop_currency())}
     return ""
 
 
-def _order(request: HttpRequest, message: Message, content: str) -> HttpResponse:
+def _order(request: HttpRequest, message: Message, content: str, gift_card: str) -> HttpResponse:
     """Place the order and take it out of the cart, both or neither, and once."""
     # from here on the order may exist, so an error page must not deny it
     errors.may_be_ordered(request)
     try:
         with changing(request) as cart:
             new = placement.placed(message.order) is None
-            placement.place(message, content)
+            placement.place(message, content, gift_card=gift_card)
             if new:
                 cart.take(message.order, {line.sku: line.quantity for line in message.lines})
     except placement.OtherContent:
@@ -187,7 +214,9 @@ def _priced(cart: Cart, quote: Quote) -> dict[str, Any]:
     return {
         "cart": quote.cart,
         "sums": quote.sums if sold else [],
-        "total": quote.total,
+        "to_pay": quote.to_pay,
+        "notes": quote.notes if sold else [],
+        "ships": quote.handling.ships,
         "token": Token.offer(sold, quote).sign() if sold else "",
     }
 
@@ -201,21 +230,29 @@ def _too_many(request: HttpRequest, cart: Cart, quote: Quote, form: CheckoutForm
 
 def _message(token: Token, quote: Quote, form: CheckoutForm, request: HttpRequest) -> Message:
     address: Address = form.address()
+    lines = [line.as_line() for line in quote.cart.lines]
     currency = quote.cart.lines[0].product.currency
     language = get_language() or "en"
     mail: Mail = placement.confirmation(
-        token.order, address.name, token.total, currency, language, quote.charges
+        token.order,
+        address.name,
+        token.total,
+        currency,
+        language,
+        quote.charges,
+        quote.handling,
     )
     return Message(
         order=token.order,
         email=form.cleaned_data["email"],
         address=address,
-        payment_method=form.cleaned_data["payment_method"],
+        payment_method=form.pays_by,
         currency=currency,
         total=token.total,
-        lines=[line.as_line() for line in quote.cart.lines],
+        lines=lines,
         confirmation=mail,
         charges=quote.charges,
+        handling=quote.handling,
         customer=request.user.pk,
         language=language,
     )

@@ -20,6 +20,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 from django.views.decorators.vary import vary_on_headers
 
+from orders.handling import NONE as ORDINARY
 from orders.lifecycle import access, changes, parcels
 from orders.lifecycle.numbers import order_number
 from orders.lifecycle.queries import OrderDetails, PlacedOrder, details, placed_order, progress
@@ -28,7 +29,8 @@ from orders.lifecycle.tracking import STOCK, Fix, track
 from orders.models import Order
 from orders.normal import email_key
 from orders.rate_limit import Limit
-from orders.shop.forms import FindForm, OtherCardForm
+from orders.shop.find_form import FindForm
+from orders.shop.forms import OtherCardForm
 from orders.shop.return_form import section
 from orders.shop.typed import form_page, typed
 
@@ -145,6 +147,7 @@ def _context(request: HttpRequest, visit: Visit) -> dict[str, Any]:
         aside=visit.order.aside,
         waits=visit.order.waits,
         asked=visit.order.asked if visit.full else None,
+        handling=order.handling if order else ORDINARY,
     )
     if not visit.own:
         tracking = replace(
@@ -189,4 +192,5 @@ def _fix(
         }
     gone = next((line for line in order.lines if line.sku == fix.sku), None)
     waits = changes.may_wait(order_id)
-    return {"fix": fix, "gone": gone, "others": len(order.lines) > 1, "waits": waits}
+    others = [line for line in order.handling.reserved(order.lines) if line != gone]
+    return {"fix": fix, "gone": gone, "others": others, "waits": waits}

@@ -73,7 +73,8 @@ def test_one_role_alone(waiting):
         "fraud",
         "legal yours",
         "risk",
-    ]  # the last is the shop's
+        "workshop",
+    ]  # the last two are the shop's
 
 
 def test_count_is_beside_the_page_and_calm(waiting):

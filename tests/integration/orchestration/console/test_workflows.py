@@ -51,6 +51,7 @@ def test_workflows_are_drawn_with_counts_by_step(client):
         "refund_order",
         "return_order",
         "canary",
+        "send_gift_cards",
         "tell_customer",
     ]
 

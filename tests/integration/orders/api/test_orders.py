@@ -226,7 +226,7 @@ def test_unknown_parameter_is_refused(till):
         ({"address": {**new_order()["address"], "country": "XX"}}, "address.country"),
         ({"address": {**new_order()["address"], "city": " "}}, "address.city"),
         ({"address": {**new_order()["address"], "name": "A\0B"}}, "address.name"),
-        ({"expected_total": 0}, "expected_total"),
+        ({"expected_total": -1}, "expected_total"),
     ],
 )
 def test_invalid_order_is_refused_by_field(till, changes, field):

@@ -84,7 +84,7 @@ def test_sentence_is_the_one_of_the_checkout(till, field, value):
         {"lines": {}},
         {"language": "tlh"},
         {"fairness_key": "a/b"},
-        {"expected_total": 0},
+        {"expected_total": -1},
         {"address": "Rue"},
         {"colour": "red"},
         {"email": 5},

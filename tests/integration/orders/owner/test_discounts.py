@@ -59,7 +59,7 @@ def test_code_is_found_in_any_case():
         {"minimum": 2001},
         {"most": 0},
         {"most": 3, "used": 3},
-        {"percent": 0, "amount": 2000},
+        {"percent": 0, "amount": 2001},
         {"currency": "USD"},
     ],
 )
@@ -325,7 +325,7 @@ def test_owner_adds_a_code_in_capitals(owner):
         {"code": "50 %"},
         {"amount": "5"},
         {"percent": "0"},
-        {"percent": "100"},
+        {"percent": "100.01"},
         {
             "starts_at_0": "2030-02-01",
             "starts_at_1": "00:00",

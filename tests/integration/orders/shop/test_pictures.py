@@ -15,7 +15,7 @@ def typed(**changes):
     known = {
         "sku": "new", "slug": "new", "name": "New", "kind": "Tea", "summary": "Good.",
         "description": "Good.", "price": "900", "picture": "tea-mint", "position": "0", "active": "on",
-        "stock": "plenty", "tax_class": "standard",
+        "stock": "plenty", "tax_class": "standard", "delivery": "parcel",
     }  # fmt: skip
     return known | changes
 

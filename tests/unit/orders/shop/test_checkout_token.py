@@ -9,7 +9,7 @@ from orders.models import Product
 from orders.shop import checkout_token
 from orders.shop.cart import BadQuantity, Cart, PricedCart, PricedLine, read_quantity
 from orders.shop.checkout_token import BadToken, Token, read_token
-from orders.shop.forms import FindForm
+from orders.shop.find_form import FindForm
 from orders.shop.quote import Quote
 from orders.shop.tariff import Tariff
 

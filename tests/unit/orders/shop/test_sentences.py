@@ -7,7 +7,8 @@ from django.contrib.auth.models import User
 from django.utils import translation
 
 from orders.shop.account_forms import ChangePasswordForm, SignInForm, SignUpForm
-from orders.shop.forms import AddressForm, CheckoutForm, FindForm, OtherCardForm
+from orders.shop.find_form import FindForm
+from orders.shop.forms import AddressForm, CheckoutForm, OtherCardForm
 from sasweb.login_form import LoginForm
 
 STOCK = re.compile(r"Ensure this|Null characters|This field|Enter a|This password is|valid choice")
