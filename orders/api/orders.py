@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
-from http import HTTPStatus
 from typing import Annotated, Any
 from urllib.parse import urlencode
 from uuid import UUID, uuid5
@@ -12,25 +11,21 @@ from django.http import HttpRequest
 from ninja import Body, Header, Query, Router, Status
 
 from orchestration import api
-from orders.cards import NO_CARD
-from orders.currency import LARGEST_TOTAL, shop_currency
-from orders.lifecycle import changes, discounts, gift_cards, placement, queries, readdressing
-from orders.lifecycle.message import Message, fingerprint
+from orders.lifecycle import changes, queries, readdressing
+from orders.lifecycle.message import fingerprint
 from orders.models import Order, Placement
-from orders.shop.forms import AddressForm, CheckoutForm
-from orders.shop.quote import Quote
+from orders.shop.forms import AddressForm
 
 from . import order_json, pricing, schemas
 from .auth import Token, caller, check_priority
-from .problems import Problem, conflict, invalid, not_found, only
+from .placing import content_of, key_used, place_new, placed
+from .problems import conflict, invalid, not_found, only
 from .scopes import READ_ORDERS, WRITE_ORDERS
 
 router = Router(tags=["Orders"])
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 CURSOR = "^([0-9]{1,16}-[0-9a-f]{32})?$"  # the last order of a page: its time in µs, and its id
-# plain SQL: the ORM took longer to build these than the database to run them
-PLACEMENT = 'SELECT * FROM orders_placement WHERE "order" = %s AND application = %s'
 SUBMITTED_WITHIN = 1  # seconds in which an order usually becomes a task
 Key = Annotated[
     str,
@@ -62,13 +57,13 @@ def place(request: HttpRequest, order: schemas.NewOrder, idempotency_key: Key) -
     """
     who = caller(request)
     order_id = uuid5(who.id, idempotency_key)
-    content = fingerprint(_content(order))
-    before = _placement(order_id, who.name)
+    content = fingerprint(content_of(order))
+    before = placed(order_id, who.name)
     if before is None:
         check_priority(order.priority, who)
-        before = _place(order, order_id, content, who.name)
+        before = place_new(order, order_id, content, who.name)
     if before.fingerprint != content:
-        raise _key_used()
+        raise key_used()
     return Status(202, order_json.placed(request, before))
 
 
@@ -179,125 +174,9 @@ def change_address(request: HttpRequest, order_id: UUID, address: schemas.Addres
     return Status(202, order_json.full(request, row))
 
 
-def _place(order: schemas.NewOrder, order_id: UUID, content: str, application: str) -> Placement:
-    """Place a new order; return the placement of a parallel request with its key, if there is one."""
-    try:
-        message, offer = _agree(order, order_id, application)
-        return placement.place(
-            message,
-            content,
-            application=application,
-            offer=offer,
-            # prefixed, so that an application cannot join another's turns
-            fairness_key=order.fairness_key and f"{application}/{order.fairness_key}",
-            priority=order.priority,
-            gift_card=order.gift_card,
-        )
-    except placement.OtherContent:
-        raise _key_used() from None
-    except placement.TooMuch:
-        raise _too_much() from None
-    except (discounts.NotValid, gift_cards.NotValid) as refusal:
-        # the parallel request may have taken the last of its code
-        if placed := _placement(order_id, application):
-            return placed
-        if isinstance(refusal, discounts.NotValid):
-            raise pricing.no_discount(refusal) from None
-        raise pricing.no_gift_card(refusal) from None
-
-
-def _content(order: schemas.NewOrder) -> dict[str, Any]:
-    """Return what belongs to the order, as releases before there were regions and codes did."""
-    content = order.model_dump(mode="json", exclude={"fairness_key", "priority"})
-    if not content["address"]["region"]:
-        del content["address"]["region"]
-    for name in ("discount_code", "gift_card"):
-        if not content[name]:
-            del content[name]
-    return content
-
-
-def _agree(
-    order: schemas.NewOrder, order_id: UUID, application: str
-) -> tuple[Message, dict[str, Any]]:
-    """Return the order's message and offer at today's prices; validates as the checkout does."""
-    details = {
-        **order.address.model_dump(),
-        "email": order.email,
-        "payment_method": order.payment_method,
-    }
-    form = CheckoutForm(details, free=not order.payment_method)
-    if not form.is_valid():
-        raise invalid([pricing.field_error(name, errors) for name, errors in form.errors.items()])
-    quote = pricing.quote_of(order, application)
-    charges = quote.charges
-    amounts = {
-        **order_json.charged(charges),
-        **order_json.handled(quote.handling, quote.total),
-        "total": quote.total,
-        "lines": [pricing.line_json(line) for line in quote.cart.lines],
-    }
-    _check(order, form, quote, amounts)
-    address = form.address()
-    currency = quote.cart.lines[0].product.currency
-    agreed = [line.as_line() for line in quote.cart.lines]
-    message = Message(
-        order=order_id,
-        email=form.cleaned_data["email"],
-        address=address,
-        payment_method=form.pays_by if quote.to_pay else NO_CARD,
-        currency=currency,
-        total=quote.total,
-        lines=agreed,
-        confirmation=placement.confirmation(
-            order_id, address.name, quote.total, currency, order.language, charges, quote.handling
-        ),
-        language=order.language,
-        charges=charges,
-        handling=quote.handling,
-    )
-    return message, {**amounts, "currency": currency}
-
-
-def _check(
-    order: schemas.NewOrder, form: CheckoutForm, quote: Quote, amounts: dict[str, Any]
-) -> None:
-    """Raise `Problem` for another total than was expected, and without a payment where one is due."""
-    if order.expected_total not in {None, quote.total}:
-        raise conflict(
-            "price_changed",
-            f"The total is {quote.total}, not {order.expected_total}. Nothing was ordered.",
-            **amounts,
-        )
-    if form.free and quote.to_pay:
-        missing = form.fields["payment_method"].error_messages["required"]
-        raise invalid([pricing.field_error("payment_method", [missing])])
-
-
-def _key_used() -> Problem:
-    return Problem(
-        status=HTTPStatus.UNPROCESSABLE_ENTITY,
-        code="key_used",
-        detail="This Idempotency-Key was used for another order.",
-    )
-
-
-def _too_much() -> Problem:
-    return Problem(
-        status=HTTPStatus.UNPROCESSABLE_ENTITY,
-        code="too_much",
-        detail=f"The total of one order is at most {LARGEST_TOTAL} in minor units of {shop_currency()}. "
-        "Nothing was ordered.",
-    )
-
-
-def _placement(order: UUID, application: str) -> Placement | None:
-    return next(iter(Placement.objects.raw(PLACEMENT, [order, application])), None)
-
-
 def _own(request: HttpRequest, order: UUID) -> Placement:
     """Return the caller's placement; another application's order is not found."""
-    placement = _placement(order, caller(request).name)
+    placement = placed(order, caller(request).name)
     if placement is None:
         raise not_found("Unknown order.")
     return placement
