@@ -20,6 +20,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 from django.views.decorators.vary import vary_on_headers
 
+from orchestration.api import Progress, TaskState
 from orders.lifecycle import access, changes
 from orders.lifecycle.numbers import order_number
 from orders.lifecycle.queries import OrderDetails, PlacedOrder, details, placed_order, progress
@@ -160,7 +161,7 @@ def _context(request: HttpRequest, visit: Visit) -> dict[str, Any]:
         "number": order_number(order_id),
         "order": order,
         "full": visit.full,
-        "returns": _returns(visit) if order and tracking.parcel and tracking.final else None,
+        "returns": _returns(visit, reached) if order else None,
         "may_readdress": tracking.cancellable and is_under_way(reached),
         "placed_at": visit.order.placed_at,
         "tracking": tracking,
@@ -172,8 +173,10 @@ def _context(request: HttpRequest, visit: Visit) -> dict[str, Any]:
     }
 
 
-def _returns(visit: Visit) -> dict[str, Any]:
-    """Return the context of what comes back; only orders that were sent have it."""
+def _returns(visit: Visit, reached: Progress | None) -> dict[str, Any] | None:
+    """Return the context of what comes back, or did not arrive; only completed orders have it."""
+    if reached is None or reached.state is not TaskState.PROCESSED:
+        return None
     return section(Order.objects.get(id=visit.order.id), own=visit.own)
 
 
