@@ -177,7 +177,8 @@ def _returns(visit: Visit, reached: Progress | None) -> dict[str, Any] | None:
     """Return the context of what comes back, or did not arrive; only completed orders have it."""
     if reached is None or reached.state is not TaskState.PROCESSED:
         return None
-    return section(Order.objects.get(id=visit.order.id), own=visit.own)
+    orders = Order.objects.prefetch_related("returns", "claims", "lines")
+    return section(orders.get(id=visit.order.id), own=visit.own)
 
 
 def _fix(
