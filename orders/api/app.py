@@ -57,8 +57,13 @@ class OrdersAPI(NinjaAPI):
         document["components"]["schemas"] |= schema.pop("$defs") | {"Problem": schema}
         for address, operations in document["paths"].items():
             for method, operation in operations.items():
-                _complete(operation, has_body=method == "post", has_id="{" in address)
+                _complete(operation, has_body=method == "post", has_id=_names_an_order(address))
         return document
+
+
+def _names_an_order(address: str) -> bool:
+    """Return whether an operation is about one thing, which may be unknown: by its address or a field."""
+    return "{" in address or address.endswith("/returns")
 
 
 def _complete(operation: dict[str, Any], *, has_body: bool, has_id: bool) -> None:

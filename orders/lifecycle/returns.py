@@ -85,7 +85,8 @@ def is_open(order: Order) -> bool:
     if timezone.now() - progress.ended_at > within():
         return False
     # what is lost, and paid back or looked for, does not come back
-    return not order.claims.filter(state__in=[ClaimState.ASKED, ClaimState.REFUNDED]).exists()
+    lost = {ClaimState.ASKED, ClaimState.REFUNDED}
+    return not any(claim.state in lost for claim in order.claims.all())
 
 
 def left_of(bought: Iterable[Bought], known: Iterable[Return]) -> dict[str, int]:

@@ -69,13 +69,14 @@ def _units(name: str, most: int) -> forms.TypedChoiceField:
 
 
 def section(order: Order, *, own: bool) -> dict[str, Any]:
-    """Return what the page of a completed order shows of returns and claims (four queries at most).
+    """Return what the page of a completed order shows of returns and claims (of prefetched rows).
 
     The forms are for its customer, as long as something can be sent back or claimed.
     """
     known: Sequence[Return] = list(order.returns.all())
     lost: Sequence[Claim] = list(order.claims.all())
-    bought = list(order.lines.order_by("id")) if own and returns.is_open(order) else []
+    lines = sorted(order.lines.all(), key=lambda line: line.id)
+    bought = lines if own and returns.is_open(order) else []
     left = returns.left_of(bought, known)
     form = ReturnForm(bought=bought, left=left) if any(left.values()) else None
     claimable = claims.claimable(order, lost) if own and not known else []

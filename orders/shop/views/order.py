@@ -20,6 +20,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 from django.views.decorators.vary import vary_on_headers
 
+from orchestration.api import Progress, TaskState
 from orders.handling import NONE as ORDINARY
 from orders.lifecycle import access, changes, parcels
 from orders.lifecycle.numbers import order_number
@@ -164,7 +165,7 @@ def _context(request: HttpRequest, visit: Visit) -> dict[str, Any]:
         "order": order,
         "parcels": parcels.shown(order_id, order.lines) if order and visit.order.parcels else [],
         "full": visit.full,
-        "returns": _returns(visit) if order and tracking.parcel and tracking.final else None,
+        "returns": _returns(visit, reached) if order else None,
         "may_readdress": tracking.cancellable and is_under_way(reached),
         "placed_at": visit.order.placed_at,
         "tracking": tracking,
@@ -176,9 +177,12 @@ def _context(request: HttpRequest, visit: Visit) -> dict[str, Any]:
     }
 
 
-def _returns(visit: Visit) -> dict[str, Any]:
-    """Return the context of what comes back; only orders that were sent have it."""
-    return section(Order.objects.get(id=visit.order.id), own=visit.own)
+def _returns(visit: Visit, reached: Progress | None) -> dict[str, Any] | None:
+    """Return the context of what comes back, or did not arrive; only completed orders have it."""
+    if reached is None or reached.state is not TaskState.PROCESSED:
+        return None
+    orders = Order.objects.prefetch_related("returns", "claims", "lines")
+    return section(orders.get(id=visit.order.id), own=visit.own)
 
 
 def _fix(
