@@ -1,8 +1,11 @@
 """The workflows of the shop: steps, their agents, order and requests."""
 
+from collections.abc import Sequence
+
 from django.conf import settings
 
 from orchestration.api import (
+    Status,
     Step,
     Workflow,
     field,
@@ -33,8 +36,9 @@ from .lifecycle.operator_search import find
 from .lifecycle.operator_view import customer_view
 from .lifecycle.refunds import REFUND_WORKFLOW
 from .lifecycle.reminders import REMIND_AFTER
-from .lifecycle.status import receive
+from .lifecycle.status import receive as receive_of_orders
 from .lifecycle.submission import record
+from .subscriptions import daily, outcomes, renewal
 
 for agent in (Inventory, Payment, Shipping, Notification):
     register(agent)
@@ -196,6 +200,15 @@ register(
         ],
     )
 )
+register(daily.WORKFLOW)
+register(daily.SCHEDULE)
+
+
+def receive(messages: Sequence[Status]) -> None:
+    """Have each part of the shop apply the status messages that concern it."""
+    for part in (receive_of_orders, outcomes.receive, renewal.receive):
+        part(messages)
+
 
 receive_status(APPLICATION, receive)
 register_audit(APPLICATION, audit)

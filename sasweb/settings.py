@@ -167,6 +167,13 @@ if RISK_UNDECIDED not in {"undo", "pass", "error"}:
 if RISK_DECISION_HOURS < 1:
     raise ImproperlyConfigured("RISK_DECISION_HOURS is at least 1.")
 
+# --- Subscriptions: docs/run/configure.md#subscriptions -------------------------------------------
+SUBSCRIPTION_REMIND_DAYS = env.number("SUBSCRIPTION_REMIND_DAYS", 3)  # before each order
+SUBSCRIPTION_PRICE_NOTICE_DAYS = env.number("SUBSCRIPTION_PRICE_NOTICE_DAYS", 14)
+SUBSCRIPTION_UNPAID = env.number("SUBSCRIPTION_UNPAID", 2)  # in a row; then it is paused
+if min(SUBSCRIPTION_REMIND_DAYS, SUBSCRIPTION_PRICE_NOTICE_DAYS, SUBSCRIPTION_UNPAID) < 1:
+    raise ImproperlyConfigured("The settings SUBSCRIPTION_… are at least 1.")
+
 # --- Telling customers ---------------------------------------------------------------------------
 CURRENCY = env.currency("CURRENCY", "EUR")  # the shop's: docs/run/configure.md#money
 SHOP_TIME_ZONE = env.zone("SHOP_TIME_ZONE", "Europe/Berlin")  # where a customer's own is not known

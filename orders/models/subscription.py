@@ -66,7 +66,9 @@ class Subscription(models.Model):
     new_price = models.PositiveIntegerField(
         null=True, help_text="A higher one that its customer was informed of."
     )
-    new_price_from = models.DateField(null=True, help_text="The day from which that may be charged.")
+    new_price_from = models.DateField(
+        null=True, help_text="The day from which that may be charged."
+    )
     next_on = models.DateField("next order", help_text="The day of the next order.")
     reminded_on = models.DateField(null=True, help_text="The next order that a letter announced.")
     state = models.CharField(

@@ -31,6 +31,7 @@ OF_ORDER = {"order_card", "order_leave_out", "order_wait", "order_cancel"}
 # forms that have a page at their own address
 OWN_PAGE = {
     "checkout", "address", "password", "forgotten", "reset", "sign_in", "sign_up", "find",
+    "subscribe", "subscription_change",
 }  # fmt: skip
 
 
