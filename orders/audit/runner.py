@@ -8,7 +8,7 @@ from django.db import connection
 from orchestration.api import Part, Scope, Violation
 from orders.lifecycle.message import WORKFLOW, fingerprint
 
-from . import orders, partners
+from . import orders, partners, subscriptions
 
 BATCH = 2_000  # orders
 CONTENT = """
@@ -20,7 +20,7 @@ WHERE t.workflow = %(workflow)s
 
 def audit(part: Part) -> Iterator[Violation]:
     """Check the orders, and their effects at the agents whose ledgers were read."""
-    checks = [*orders.CHECKS, *([partners.PHANTOMS] if part.ledgers else [])]
+    checks = [*orders.CHECKS, *subscriptions.CHECKS, *([partners.PHANTOMS] if part.ledgers else [])]
     for agent in sorted(part.ledgers):
         checks += partners.CHECKS.get(agent, ())
     for check in checks:

@@ -19,6 +19,7 @@ class Item(NamedTuple):
 
 
 GONE = "table-board"  # the shop still shows a few, the warehouse has none: for trying it out
+REGULAR = "coffee"  # SKUs that begin so can be subscribed to
 FOOD = ("coffee", "tea", "table-shortbread")  # SKUs that begin so bear the reduced tax rate
 # country, price in hundredths and free from, of what is about a euro
 SHIPPING = (("", 990, 100), ("DE", 490, 50))

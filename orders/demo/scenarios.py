@@ -23,6 +23,7 @@ from orders.lifecycle.paying import CARD
 from orders.lifecycle.tracking import STOCK
 from orders.models import Product
 
+from . import subscribers
 from .catalogue import GONE
 from .shoppers import Shoppers
 
@@ -188,6 +189,9 @@ def play(say: Callable[[str], None] = lambda _: None, *, timeout: float = TIMEOU
                 count += 1
                 if scenario.act:
                     waiting[order] = scenario
+        for order in subscribers.subscribe():
+            say(f"{order}  the first of a subscription")
+            count += 1
         _act(waiting, timeout)
         _await_settled(faulty, timeout)
     return count

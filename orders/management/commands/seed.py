@@ -14,7 +14,7 @@ from orchestration.api import ensure_application, give, keep_tasks
 from orders.agents.partner_http import request_json
 from orders.agents.risk import ROLE
 from orders.api.scopes import READ_ORDERS, READ_STATUS, WRITE_ORDERS
-from orders.demo.catalogue import CATALOGUE, FOOD, GONE, SHIPPING, WELCOME
+from orders.demo.catalogue import CATALOGUE, FOOD, GONE, REGULAR, SHIPPING, WELCOME
 from orders.lifecycle.message import EMAIL_WORKFLOW, WORKFLOW
 from orders.lifecycle.refunds import REFUND_WORKFLOW
 from orders.models import DiscountCode, Product, ShippingPrice, TaxClass
@@ -27,7 +27,7 @@ EXAMPLE = "example"  # an application that uses the API
 TIMEOUT = 3.0  # seconds for an answer of the sandbox
 
 # permissions of the engine's roles on the shop's records
-VIEW = ("orders.view_order", "orders.view_product")
+VIEW = ("orders.view_order", "orders.view_product", "orders.view_subscription")
 EDIT = (
     "orders.add_product",
     "orders.change_product",
@@ -37,12 +37,13 @@ EDIT = (
         for act in ("view", "add", "change", "delete")
     ),
 )
+HALT = ("orders.change_subscription",)
 PAY_BACK = ("orders.add_refund", "orders.view_refund")
 GROUPS = {
     "viewer": (),
     "operator": VIEW,
-    "lead": (*VIEW, *PAY_BACK),
-    "admin": (*VIEW, *EDIT, *PAY_BACK),
+    "lead": (*VIEW, *PAY_BACK, *HALT),
+    "admin": (*VIEW, *EDIT, *PAY_BACK, *HALT),
 }
 DECIDERS = ("operator", "lead")  # of the group that decides about risky payments
 
@@ -103,6 +104,7 @@ def add_products() -> int:
                 picture=item.sku,
                 position=position,
                 stock=Availability.FEW if item.sku == GONE else Availability.PLENTY,
+                subscribable=item.sku.startswith(REGULAR),
             )
             for position, item in enumerate(CATALOGUE)
         ),

@@ -4,6 +4,7 @@ from http import HTTPStatus
 from typing import Any
 from uuid import UUID, uuid4
 
+from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.models import User
 from django.http import Http404, HttpRequest, HttpResponse
@@ -136,6 +137,8 @@ def _context(product: Product, form: SubscriptionForm, id_: UUID) -> dict[str, A
         "sums": cost.sums,
         "total": cost.total,
         "token": _token(id_, cost).sign(),
+        "remind": settings.SUBSCRIPTION_REMIND_DAYS,
+        "notice": settings.SUBSCRIPTION_PRICE_NOTICE_DAYS,
     }
 
 
