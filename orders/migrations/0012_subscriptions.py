@@ -42,7 +42,7 @@ class Migration(migrations.Migration):
                 ('next_on', models.DateField(help_text='The day of the next order.', verbose_name='next order')),
                 ('reminded_on', models.DateField(help_text='The next order that a letter announced.', null=True)),
                 ('state', models.CharField(choices=[('active', 'Active'), ('paused', 'Paused'), ('ended', 'Ended')], default='active', max_length=6)),
-                ('because', models.CharField(blank=True, choices=[('customer', 'by you'), ('unpaid', 'as orders were not paid'), ('staff', 'by our staff')], default='', max_length=8, verbose_name='paused or ended')),
+                ('because', models.CharField(blank=True, choices=[('customer', 'The customer'), ('unpaid', 'Unpaid orders'), ('staff', 'Staff')], default='', max_length=8, verbose_name='paused or ended')),
                 ('reason', models.CharField(blank=True, help_text='Of staff, for the customer.', max_length=200)),
                 ('unpaid', models.PositiveSmallIntegerField(default=0, help_text='In a row, up to the last one.', verbose_name='unpaid orders')),
                 ('failed_on', models.DateField(help_text='The last day on which its order could not be placed.', null=True, verbose_name='failed')),

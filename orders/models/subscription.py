@@ -30,11 +30,11 @@ class SubscriptionState(models.TextChoices):
 
 
 class Because(models.TextChoices):
-    """Who or what paused or ended a subscription."""
+    """Who or what paused or ended a subscription, in the words of the admin."""
 
-    CUSTOMER = "customer", _("by you")
-    UNPAID = "unpaid", _("as orders were not paid")
-    STAFF = "staff", _("by our staff")
+    CUSTOMER = "customer", "The customer"
+    UNPAID = "unpaid", "Unpaid orders"
+    STAFF = "staff", "Staff"
 
 
 class Subscription(models.Model):

@@ -129,8 +129,7 @@ def address_of(of: Subscription) -> Address:
 def _why(of: Subscription) -> list[str]:
     match of.because:
         case Because.UNPAID:
-            words = _("%(count)d orders in a row were not paid, so we have paused it.")
-            return [words % {"count": of.unpaid}]
+            return [_("The last orders were not paid, so we have paused it.")]
         case Because.STAFF:
             return [_("The reason: %(reason)s") % {"reason": of.reason}]
     return [_("You have asked for it.")]
