@@ -52,6 +52,7 @@ def receive(messages: Sequence[api.Status]) -> None:
             _report(message.reference, serve(today()))
 
 
+@transaction.atomic
 def serve(day: date, most: int = BATCH) -> Batch:
     """Place and announce the orders of up to `most` subscriptions, and inform of as many prices."""
     counts: Counter[str] = Counter(announced=prices.announce(day, most))

@@ -131,9 +131,9 @@ def _id(request: HttpRequest) -> UUID | None:
 def _context(product: Product, form: SubscriptionForm, id_: UUID) -> dict[str, Any]:
     cost = _offer(product, form)
     return {
+        "subscribes": True,  # what the button says
         "product": product,
         "form": form,
-        "line": cost.line,
         "sums": cost.sums,
         "total": cost.total,
         "token": _token(id_, cost).sign(),
