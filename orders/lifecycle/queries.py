@@ -33,9 +33,10 @@ WHERE o.id IS NOT NULL OR p."order" IS NOT NULL
 PROGRESS = "SELECT snapshot, status, created_at FROM orders_order WHERE id = %s"
 DETAILS = """
 SELECT o.name, o.street, o.postcode, o.city, o.country, o.region,
-    o.email, o.payment_method, o.total, o.refunded, o.currency, o.charges,
+    o.email, o.payment_method, o.total, o.refunded, o.currency, o.charges, s.subscription_id,
     l.sku, l.name, l.unit_price, l.quantity
 FROM orders_order o JOIN orders_orderline l ON l.order_id = o.id
+LEFT JOIN orders_subscriptionorder s ON s."order" = o.id
 WHERE o.id = %s
 ORDER BY l.id
 """
@@ -102,6 +103,7 @@ class OrderDetails:
     refunded: int
     currency: str
     charges: Charges
+    subscription: UUID | None
     lines: tuple[Line, ...]
 
     @property
@@ -123,7 +125,7 @@ def details(order: UUID) -> OrderDetails | None:
     if not rows:
         return None
     name, street, postcode, city, country, region, *others = rows[0]
-    email, payment_method, total, refunded, currency, charges, *_ = others
+    email, payment_method, total, refunded, currency, charges, subscription, *_ = others
     return OrderDetails(
         address=Address(
             name=name, street=street, postcode=postcode, city=city, country=country, region=region
@@ -134,6 +136,7 @@ def details(order: UUID) -> OrderDetails | None:
         refunded=refunded,
         currency=currency,
         charges=from_json(json.loads(charges) if charges else None),
+        subscription=subscription,
         lines=tuple(
             Line(sku=sku, name=product, unit_price=price, quantity=quantity)
             for *_, sku, product, price, quantity in rows
