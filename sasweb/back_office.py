@@ -27,6 +27,7 @@ GROUPS = {
         "orders.TaxRate",
         "orders.DiscountCode",
         "orders.Order",
+        "orders.Subscription",
     ),
     "Users and roles": ("auth.User", "auth.Group", "orchestration.AccountTie"),
     "Applications, webhooks and notices": (

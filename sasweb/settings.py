@@ -160,19 +160,15 @@ MAIL_URL = env.text("MAIL_URL", SANDBOX_URL)
 
 # --- Risk: docs/run/configure.md#risk ------------------------------------------------------------
 RISK_ASKED_FROM = env.number("RISK_ASKED_FROM", 65)  # the provider's score, from 0 to 100
-RISK_DECISION_HOURS = env.number("RISK_DECISION_HOURS", 4)
+RISK_DECISION_HOURS = env.number("RISK_DECISION_HOURS", 4, least=1)
 RISK_UNDECIDED = env.text("RISK_UNDECIDED", "undo")  # what follows if no person has decided by then
 if RISK_UNDECIDED not in {"undo", "pass", "error"}:
     raise ImproperlyConfigured(f"RISK_UNDECIDED is {RISK_UNDECIDED!r}; it is undo, pass or error.")
-if RISK_DECISION_HOURS < 1:
-    raise ImproperlyConfigured("RISK_DECISION_HOURS is at least 1.")
 
 # --- Subscriptions: docs/run/configure.md#subscriptions -------------------------------------------
-SUBSCRIPTION_REMIND_DAYS = env.number("SUBSCRIPTION_REMIND_DAYS", 3)  # before each order
-SUBSCRIPTION_PRICE_NOTICE_DAYS = env.number("SUBSCRIPTION_PRICE_NOTICE_DAYS", 14)
-SUBSCRIPTION_UNPAID = env.number("SUBSCRIPTION_UNPAID", 2)  # in a row; then it is paused
-if min(SUBSCRIPTION_REMIND_DAYS, SUBSCRIPTION_PRICE_NOTICE_DAYS, SUBSCRIPTION_UNPAID) < 1:
-    raise ImproperlyConfigured("The settings SUBSCRIPTION_… are at least 1.")
+SUBSCRIPTION_REMIND_DAYS = env.number("SUBSCRIPTION_REMIND_DAYS", 3, least=1)  # before each order
+SUBSCRIPTION_PRICE_NOTICE_DAYS = env.number("SUBSCRIPTION_PRICE_NOTICE_DAYS", 14, least=1)
+SUBSCRIPTION_UNPAID = env.number("SUBSCRIPTION_UNPAID", 2, least=1)  # in a row; then it is paused
 
 # --- Telling customers ---------------------------------------------------------------------------
 CURRENCY = env.currency("CURRENCY", "EUR")  # the shop's: docs/run/configure.md#money
