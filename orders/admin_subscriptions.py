@@ -43,8 +43,8 @@ class OrderInline(admin.TabularInline):  # type: ignore[type-arg] # no generic a
     model = SubscriptionOrder
     extra = 0
     can_delete = False
-    fields = ["on", "number", "one", "paid"]
-    readonly_fields = ["number", "one"]
+    fields = ["on", "number", "price_of_one", "paid"]
+    readonly_fields = ["number", "price_of_one"]
 
     def has_add_permission(self, _request: HttpRequest, _parent: Any = None) -> bool:
         """Refuse: the daily run places them."""
@@ -61,7 +61,7 @@ class OrderInline(admin.TabularInline):  # type: ignore[type-arg] # no generic a
         return format_html('<a href="{}">{}</a>', address, order_number(row.order))
 
     @admin.display(description="price of one")
-    def one(self, row: SubscriptionOrder) -> str:
+    def price_of_one(self, row: SubscriptionOrder) -> str:
         """Show what one cost."""
         return format_money(row.unit_price, row.subscription.currency)
 

@@ -44,12 +44,12 @@ def number(name: str, default: int, *, least: int | None = None) -> int:
     """Return a whole number, not below `least`."""
     value = text(name, str(default))
     try:
-        found = int(value)
+        whole = int(value)
     except ValueError:
         raise ImproperlyConfigured(f"{name}={value!r} is not a whole number.") from None
-    if least is not None and found < least:
+    if least is not None and whole < least:
         raise ImproperlyConfigured(f"{name} is at least {least}.")
-    return found
+    return whole
 
 
 def zone(name: str, default: str) -> str:

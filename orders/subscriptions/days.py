@@ -1,6 +1,7 @@
 """Days in the shop's time zone, by the database's clock."""
 
 from datetime import date
+from typing import cast
 
 from django.db import connection
 from django.utils.formats import date_format
@@ -15,9 +16,7 @@ def today() -> date:
     """Return the day on which the shop is (one query)."""
     with connection.cursor() as cursor:
         cursor.execute(TODAY, [shop_zone().key])
-        ((day,),) = cursor.fetchall()
-    found: date = day
-    return found
+        return cast("date", cursor.fetchall()[0][0])
 
 
 def in_words(day: date) -> str:

@@ -97,7 +97,7 @@ def test_audit_finds_what_is_wrong_with_subscriptions(run, invariant, statement,
     values = {"id": str(mine.id), "order": str(mine.orders.get().order)}
     plant(statement, **values)
     assert (invariant, values[about]) in {
-        (found.invariant, found.reference) for found in violations()
+        (broken.invariant, broken.reference) for broken in violations()
     }
     SubscriptionOrder.objects.all().delete()
     Subscription.objects.all().delete()
