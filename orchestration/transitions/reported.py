@@ -112,10 +112,10 @@ def apply(reported: Collection[tuple[Change, StepView, Report | None]]) -> None:
 
     What was reported of a step before it awaited that comes first, or alone where no report is given.
     """
-    kept = _kept([step.id for _, step, _ in reported])
+    early = _early_reports([step.id for _, step, _ in reported])
     by_actor: dict[str, list[Rejection]] = defaultdict(list)
     for change, step, later in reported:
-        report = kept.get(step.id, later)
+        report = early.get(step.id, later)
         if report is None:
             continue
         after = after_reply(
@@ -147,15 +147,17 @@ def apply(reported: Collection[tuple[Change, StepView, Report | None]]) -> None:
         reject(rejected, by=actor)
 
 
-def _kept(steps: Collection[int]) -> dict[int, Report]:
-    """Return what was reported of steps before they awaited it, by step; not what is of an earlier request."""
+def _early_reports(steps: Collection[int]) -> dict[int, Report]:
+    """Return what was reported of steps before they awaited it; not what is of an earlier request."""
     if not steps:
         return {}
     rows = Wait.objects.filter(step__in=steps, report__isnull=False).values_list(
         "step", "external_id", "report"
     )
     return {
-        step: Report(**report) for step, known, report in rows if report["of"] in {"", known}
+        step: Report(**report)
+        for step, known, report in rows
+        if report and report["of"] in {"", known}
     }
 
 

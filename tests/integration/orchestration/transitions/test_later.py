@@ -184,7 +184,9 @@ class TestEarly:
         run.go()
         stored = Wait.objects.get()
         step = lock([stored.task_id])[stored.task_id].steps[stored.step_id]
-        declined = waits.Report(id="1", actor="bank", outcome="rejected", code="declined", of="pi_1")
+        declined = waits.Report(
+            id="1", actor="bank", outcome="rejected", code="declined", of="pi_1"
+        )
         waits.keep([(step, declined)])
         if later == "report":
             complete(order, "pay", result={"id": "ch_1"})
@@ -193,8 +195,9 @@ class TestEarly:
             Wait.objects.update(look_at=run.clock.now, looks=0)
             ((asked,),) = looks.look(["asked"], 1).values()
             paid = Reply(
-                step=step.id, task=stored.task_id, attempt=step.attempt, outcome="done", result={"id": "ch_1"},
-                code="", message="", tries=1, started=0.0, ended=0.0, by="agent", look=asked.look,
+                step=step.id, task=stored.task_id, attempt=step.attempt, outcome="done",
+                result={"id": "ch_1"}, code="", message="", tries=1, started=0.0, ended=0.0, by="agent",
+                look=asked.look,
             )  # fmt: skip
             scheduler.run_once("scheduler", [paid.dump()], scheduler.all_agents())
         else:
