@@ -57,7 +57,7 @@ def serve(day: date, most: int = BATCH) -> Batch:
     """Place and announce the orders of up to `most` subscriptions, and inform of as many prices."""
     counts: Counter[str] = Counter(announced=prices.announce(day, most))
     failed: list[UUID] = []
-    rows = list(_waiting(day).select_for_update(no_key=True)[:most])
+    rows = list(waiting(day).select_for_update(no_key=True)[:most])
     products = Product.objects.in_bulk({row.product_id for row in rows})
     tariffs = cache(tariff)
     for row in rows:
@@ -68,11 +68,11 @@ def serve(day: date, most: int = BATCH) -> Batch:
             logger.exception("the order of subscription %s could not be placed", row.id)
             Subscription.objects.filter(id=row.id).update(failed_on=day)
             failed.append(row.id)
-    more = counts["announced"] == most or (bool(rows) and _waiting(day).exists())
+    more = counts["announced"] == most or (bool(rows) and waiting(day).exists())
     return Batch(counts=counts, failed=failed, more=more)
 
 
-def _waiting(day: date) -> QuerySet[Subscription]:
+def waiting(day: date) -> QuerySet[Subscription]:
     """Return what is to be served on a day, the oldest first; by the index subscription_due."""
     near = day + timedelta(days=settings.SUBSCRIPTION_REMIND_DAYS)
     unknown = Q(reminded_on=None) | ~Q(reminded_on=F("next_on"))

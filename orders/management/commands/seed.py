@@ -20,6 +20,7 @@ from orders.lifecycle.refunds import REFUND_WORKFLOW
 from orders.models import DiscountCode, Product, ShippingPrice, TaxClass
 from orders.models.product import Availability
 from orders.money import whole
+from orders.subscriptions.renewal import RENEWAL
 from sasweb.stack import folders
 
 STOCK = 100_000  # items of each product at the sandbox
@@ -127,7 +128,7 @@ def add_prices() -> None:
 
 def keep_all() -> None:
     """Have no task removed: a demo shows all that ever was."""
-    for workflow in (WORKFLOW, EMAIL_WORKFLOW, REFUND_WORKFLOW):
+    for workflow in (WORKFLOW, EMAIL_WORKFLOW, REFUND_WORKFLOW, RENEWAL):
         keep_tasks(workflow, days=None)
 
 

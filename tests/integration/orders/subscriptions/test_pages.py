@@ -280,6 +280,20 @@ def test_too_many_changes_are_refused_for_a_while(ada, mine):
     assert (set(answers[:30]), answers[30]) == ({409}, 429)
 
 
+@pytest.mark.parametrize("begins", [True, False])
+def test_form_with_an_old_token_is_shown_again_as_it_was_filled_in(ada, mine, begins):
+    ada.handler.enforce_csrf_checks = True
+    typed = {**FILLED, "street": "Weg 7", "quantity": "9", "csrfmiddlewaretoken": "a" * 64}
+    path = FORM if begins else at(mine, "change/")
+    answer = ada.post(path, typed, headers={"Origin": "http://testserver"})
+    assert answer.status_code == 422
+    form = page(answer).only("form#typed")
+    assert form.only("#id_street")["value"] == "Weg 7"
+    assert form.only("#id_quantity")["value"] == "9"
+    mine.refresh_from_db()
+    assert (mine.quantity, Subscription.objects.count()) == (2, 1)
+
+
 def test_customers_page_in_german(ada, mine):
     ada.post("/i18n/setlang/", {"language": "de"})
     ada.cookies["django_language"] = "de"

@@ -10,8 +10,9 @@ from orchestration.models import Submission, Task
 from orders.charges import from_json
 from orders.lifecycle.message import WORKFLOW
 from orders.models import DatedPrice, Order, Product, ShippingPrice, Subscription
-from orders.subscriptions import acts, placing, renewal
+from orders.subscriptions import acts, placing, prices, renewal
 from orders.subscriptions.days import today
+from tests.support.plans import plan
 from tests.support.subscriptions import (
     DAY,
     from_now,
@@ -226,6 +227,17 @@ def test_batch_costs_the_same_queries_for_each(django_assert_max_num_queries):
     due(*[subscribed() for _ in range(5)])
     with django_assert_max_num_queries(8 + 5 * 12):
         renewal.serve(today())
+
+
+def test_what_is_due_is_found_by_indexes():
+    due_rows, parameters = renewal.waiting(today()).query.sql_with_params()
+    values = {"skus": ["sku-0"], "prices": [1100], "currency": "EUR", "most": 50}
+    used = {
+        index
+        for statement, known in ((due_rows, parameters), (prices.RISEN, values))
+        for _, index in plan(statement, known)
+    }
+    assert {"subscription_due", "subscription_price"} <= used
 
 
 def test_order_and_its_day_are_named_by_the_same_id():
