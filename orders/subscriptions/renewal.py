@@ -15,7 +15,7 @@ from functools import cache
 from uuid import NAMESPACE_URL, UUID, uuid5
 
 from django.conf import settings
-from django.db import transaction
+from django.db import OperationalError, transaction
 from django.db.models import F, Q, QuerySet
 
 from orchestration import api
@@ -64,6 +64,8 @@ def serve(day: date, most: int = BATCH) -> Batch:
         try:
             with transaction.atomic():
                 counts[_serve_one(row, products[row.product_id], day, tariffs)] += 1
+        except OperationalError:  # the database is busy or away: the whole batch is tried again
+            raise
         except Exception:  # one must not hold up the others; the task's error names it
             logger.exception("the order of subscription %s could not be placed", row.id)
             Subscription.objects.filter(id=row.id).update(failed_on=day)
