@@ -24,6 +24,7 @@ from .admin_prices import DatedPriceInline, NewDatedPriceInline
 from .admin_read_only import ReadOnly
 from .admin_refunds import refund_page
 from .admin_returns import ClaimInline, ReturnInline, returns_page
+from .admin_subscriptions import SubscriptionAdmin  # noqa: F401 - registers itself
 from .amount_fields import InCurrency
 from .charges import from_json
 from .lifecycle import operator_search, snapshots
@@ -58,7 +59,7 @@ class ProductAdmin(admin.ModelAdmin):  # type: ignore[type-arg] # no generic at 
 
     form = ProductForm
     list_display = ["name", "sku", "kind", "amount", "stock", "active", "position"]
-    list_filter = ["kind", "stock", "active"]
+    list_filter = ["kind", "stock", "active", "subscribable"]
     list_editable = ["stock", "active", "position"]
     search_fields = ["name", "sku"]
     prepopulated_fields = {"slug": ["name"]}

@@ -1,8 +1,11 @@
 """The workflows of the shop: steps, their agents, order and requests."""
 
+from collections.abc import Sequence
+
 from django.conf import settings
 
 from orchestration.api import (
+    Status,
     Step,
     Workflow,
     done,
@@ -42,9 +45,10 @@ from .lifecycle.readdressing import CHANGED
 from .lifecycle.refunds import REFUND_WORKFLOW
 from .lifecycle.reminders import REMIND_AFTER
 from .lifecycle.return_workflow import RETURN
-from .lifecycle.status import receive
+from .lifecycle.status import receive as receive_of_orders
 from .lifecycle.submission import record
 from .parcels import plan, send_parcel
+from .subscriptions import daily, outcomes, renewal
 
 # most orders have no `handling`: orders/handling.py
 TO_PAY = field("handling", "to_pay", default=field("total"))
@@ -274,6 +278,15 @@ register(
         ],
     )
 )
+register(daily.WORKFLOW)
+register(daily.SCHEDULE)
+
+
+def receive(messages: Sequence[Status]) -> None:
+    """Have each part of the shop apply the status messages that concern it."""
+    for part in (receive_of_orders, outcomes.receive, renewal.receive):
+        part(messages)
+
 
 register(RETURN)
 register(CLAIM)

@@ -28,6 +28,7 @@ GROUPS = {
         "orders.DiscountCode",
         "orders.GiftCard",
         "orders.Order",
+        "orders.Subscription",
     ),
     "Users and roles": ("auth.User", "auth.Group", "orchestration.AccountTie"),
     "Applications, webhooks and notices": (

@@ -40,13 +40,16 @@ def flag(name: str, *, default: bool) -> bool:
     raise ImproperlyConfigured(f"{name}={value!r} is neither yes nor no; set it to 1 or 0.")
 
 
-def number(name: str, default: int) -> int:
-    """Return a whole number."""
+def number(name: str, default: int, *, least: int | None = None) -> int:
+    """Return a whole number, not below `least`."""
     value = text(name, str(default))
     try:
-        return int(value)
+        whole = int(value)
     except ValueError:
         raise ImproperlyConfigured(f"{name}={value!r} is not a whole number.") from None
+    if least is not None and whole < least:
+        raise ImproperlyConfigured(f"{name} is at least {least}.")
+    return whole
 
 
 def zone(name: str, default: str) -> str:

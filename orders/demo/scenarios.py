@@ -24,7 +24,7 @@ from orders.lifecycle.tracking import STOCK
 from orders.models import GiftCard, Product
 from orders.money import whole
 
-from . import afterwards
+from . import afterwards, subscribers
 from .catalogue import AWAY, GIFT_CARD, GONE, MADE, PREORDER
 from .shoppers import FAR, Place, Shoppers
 
@@ -213,6 +213,9 @@ def play(say: Callable[[str], None] = lambda _: None, *, timeout: float = TIMEOU
                 count += 1
                 if scenario.act:
                     waiting[order] = scenario
+        for order in subscribers.subscribe():
+            say(f"{order}  the first of a subscription")
+            count += 1
         _act(waiting, timeout)
         _await_settled(faulty, timeout)
     return count

@@ -38,9 +38,10 @@ PROGRESS = "SELECT snapshot, status, created_at FROM orders_order WHERE id = %s"
 DETAILS = """
 SELECT o.name, o.street, o.postcode, o.city, o.country, o.region,
     o.email, o.payment_method, o.total, o.refunded, o.currency, o.charges,
-    o.handling,
+    o.handling, s.subscription_id,
     l.sku, l.name, l.unit_price, l.quantity
 FROM orders_order o JOIN orders_orderline l ON l.order_id = o.id
+LEFT JOIN orders_subscriptionorder s ON s."order" = o.id
 WHERE o.id = %s
 ORDER BY l.id
 """
@@ -111,6 +112,7 @@ class OrderDetails:
     currency: str
     charges: Charges
     handling: Handling
+    subscription: UUID | None
     lines: tuple[Line, ...]
 
     @property
@@ -147,7 +149,7 @@ def details(order: UUID) -> OrderDetails | None:
     if not rows:
         return None
     name, street, postcode, city, country, region, *others = rows[0]
-    email, payment_method, total, refunded, currency, charges, special, *_ = others
+    email, payment_method, total, refunded, currency, charges, special, subscription, *_ = others
     return OrderDetails(
         address=Address(
             name=name, street=street, postcode=postcode, city=city, country=country, region=region
@@ -159,6 +161,7 @@ def details(order: UUID) -> OrderDetails | None:
         currency=currency,
         charges=from_json(json.loads(charges) if charges else None),
         handling=handling.from_json(json.loads(special) if special else None),
+        subscription=subscription,
         lines=tuple(
             Line(sku=sku, name=product, unit_price=price, quantity=quantity)
             for *_, sku, product, price, quantity in rows

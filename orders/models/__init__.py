@@ -8,4 +8,5 @@ from .pricing import DatedPrice, DiscountCode, DiscountUse, ShippingPrice, TaxCl
 from .product import Product
 from .refund import Refund
 from .returned import Return
+from .subscription import Subscription, SubscriptionOrder
 from .visitor import Profile, Throttle, Visitor

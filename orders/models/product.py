@@ -108,6 +108,9 @@ class Product(models.Model):
         db_default=Availability.PLENTY,
         help_text="Shown to customers. A product that is sold out is listed and cannot be bought.",
     )
+    subscribable = models.BooleanField(
+        default=False, db_default=False, help_text="Customers may have it every two or four weeks."
+    )
 
     delivery = models.CharField(
         max_length=9,

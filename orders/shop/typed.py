@@ -38,7 +38,7 @@ OF_ORDER = {
 # forms that have a page at their own address
 OWN_PAGE = {
     "checkout", "address", "password", "forgotten", "reset", "sign_in", "sign_up", "find",
-    "order_address",
+    "order_address", "subscribe", "subscription_change",
 }  # fmt: skip
 
 

@@ -14,12 +14,16 @@ from .views import (
     order_claims,
     order_returns,
     products,
+    subscribe,
+    subscriptions,
 )
 
 app_name = "shop"
 urlpatterns = [
     path("", products.index, name="index"),
     path("products/<slug:slug>/", products.product, name="product"),
+    path("products/<slug:slug>/subscribe/", subscribe.subscribe, name="subscribe"),
+    path("products/<slug:slug>/subscribe/sums/", subscribe.sums, name="subscribe_sums"),
     path("cart/", cart.show, name="cart"),
     path("cart/add/", cart.add, name="cart_add"),
     path("cart/change/", cart.change, name="cart_change"),
@@ -36,6 +40,17 @@ urlpatterns = [
     path("account/sign-up/", account.sign_up, name="sign_up"),
     path("account/check-mail/", account.check_mail, name="check_mail"),
     path("account/confirm/<key>/", account.confirm, name="confirm"),
+    path("account/subscriptions/", subscriptions.subscriptions, name="subscriptions"),
+    path("account/subscriptions/<uuid:id_>/", subscriptions.subscription, name="subscription"),
+    path(
+        "account/subscriptions/<uuid:id_>/change/", subscriptions.change, name="subscription_change"
+    ),
+    path("account/subscriptions/<uuid:id_>/skip/", subscriptions.skip, name="subscription_skip"),
+    path("account/subscriptions/<uuid:id_>/pause/", subscriptions.pause, name="subscription_pause"),
+    path(
+        "account/subscriptions/<uuid:id_>/resume/", subscriptions.resume, name="subscription_resume"
+    ),
+    path("account/subscriptions/<uuid:id_>/end/", subscriptions.end, name="subscription_end"),
     path("orders/find/", order.find, name="find"),
     path("orders/<uuid:order_id>/", order.order, name="order"),
     path("orders/<uuid:order_id>/status/", order.status, name="order_status"),

@@ -2,7 +2,8 @@
 
 import pytest
 
-from orchestration import conf
+from orchestration import conf, registry
+from orchestration.models import Schedule
 from tests.support.violations import violations
 
 
@@ -18,3 +19,11 @@ def run(run):
     """A run of workflows whose tasks the audit finds sound."""
     yield run
     assert violations() == []
+
+
+@pytest.fixture
+def own_schedules(db, monkeypatch):
+    """Have no schedules but those of the test: the shop declares one."""
+    monkeypatch.setattr(registry, "schedules", {})
+    for rows in (Schedule.objects.all(), Schedule.history.all()):
+        rows._raw_delete(rows.db)  # without a trace in the history

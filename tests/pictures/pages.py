@@ -74,6 +74,19 @@ def palette(page: Page) -> None:
     expect(page.locator('#palette-list [data-kind="Agent"]')).to_be_visible()
 
 
+def to_subscription(page: Page) -> None:
+    """Go to the first subscription of the list."""
+    page.locator("[data-subscription] a").first.click()
+    page.wait_for_selector("#verdict")
+
+
+def to_change_of_subscription(page: Page) -> None:
+    """Go to the form that changes it."""
+    to_subscription(page)
+    page.get_by_role("link", name="Change", exact=True).click()
+    page.wait_for_selector("#id_quantity")
+
+
 @dataclass(frozen=True, kw_only=True)
 class Shown:
     """A page: `url` names its address, `path` is with what the past has, `docs` its picture there."""
@@ -143,6 +156,16 @@ ACCOUNT = (
     Shown(
         name="account-address-wrong", url="shop:address", path="/account/address/", refused=True,
         open=sent("^(Keep|Save)", name="", city=""),
+    ),
+    Shown(name="subscribe", url="shop:subscribe", path="{product}subscribe/?weeks=2"),
+    Shown(name="account-subscriptions", url="shop:subscriptions", path="/account/subscriptions/"),
+    Shown(
+        name="account-subscription", url="shop:subscription", path="/account/subscriptions/",
+        open=to_subscription,
+    ),
+    Shown(
+        name="account-subscription-change", url="shop:subscription_change",
+        path="/account/subscriptions/", open=to_change_of_subscription,
     ),
     Shown(name="account-password", url="shop:password", path="/account/password/"),
     Shown(name="account-factor", path="/account/second-factor/"),
@@ -290,6 +313,7 @@ PAGES = {
 ACTS = {
     "shop:cart_add", "shop:cart_change", "shop:cart_undo", "shop:order_card",
     "shop:order_leave_out", "shop:order_wait", "shop:order_cancel", "shop:order_return", "shop:order_claim",
+    "shop:subscription_skip", "shop:subscription_pause", "shop:subscription_resume", "shop:subscription_end",
     "ops:save_view",
     "ops:forget_view", "ops:resubmit", "ops:acknowledge", "ops:operation_new",
     "ops:operation_confirm", "ops:operation_likewise", "ops:operation_look",
@@ -302,6 +326,7 @@ PARTS = {
     "shop:order_status",
     "shop:address_fields",
     "shop:checkout_sums",
+    "shop:subscribe_sums",
     "ops:row",
     "ops:palette",
 }  # what a page fetches of itself

@@ -12,10 +12,13 @@ EMAIL, PASSWORD = "ada@example.org", "a tea mug and a kettle"  # on a stack for 
 
 
 def sign_up(page: Page, stack: Stack) -> None:
-    """Create an account, and order twice: once by a card that is declined."""
+    """Create an account, order twice, once by a card that is declined, and subscribe."""
     create_account(page, stack, EMAIL, PASSWORD)
     order(page)
     order(page, "pm_card_visa_chargeDeclined")
+    page.goto("/products/morning-house-blend/subscribe/")
+    page.click("#place")
+    page.wait_for_selector("#verdict")
     fill_checkout(page)
 
 

@@ -17,7 +17,17 @@ from orders.agents.partner_http import request_json
 from orders.agents.risk import ROLE
 from orders.agents.workshop import WORKSHOP
 from orders.api.scopes import READ_ORDERS, READ_STATUS, WRITE_ORDERS
-from orders.demo.catalogue import AWAY, CATALOGUE, FOOD, GONE, SHIPPING, WAREHOUSE, WELCOME, Item
+from orders.demo.catalogue import (
+    AWAY,
+    CATALOGUE,
+    FOOD,
+    GONE,
+    REGULAR,
+    SHIPPING,
+    WAREHOUSE,
+    WELCOME,
+    Item,
+)
 from orders.lifecycle import claims, returns
 from orders.lifecycle.gift_issue import GIFT_WORKFLOW
 from orders.lifecycle.message import EMAIL_WORKFLOW, WORKFLOW
@@ -25,6 +35,7 @@ from orders.lifecycle.refunds import REFUND_WORKFLOW
 from orders.models import DiscountCode, Product, ShippingPrice, TaxClass
 from orders.models.product import Availability, Delivery
 from orders.money import whole
+from orders.subscriptions.renewal import RENEWAL
 from sasweb.stack import folders
 
 STOCK = 100_000  # items of each product at the sandbox
@@ -32,7 +43,9 @@ EXAMPLE = "example"  # an application that uses the API
 TIMEOUT = 3.0  # seconds for an answer of the sandbox
 
 # permissions of the engine's roles on the shop's records
-VIEW = ("orders.view_order", "orders.view_product", "orders.view_giftcard", "orders.view_giftuse")
+VIEW = tuple(
+    f"orders.view_{row}" for row in ("order", "product", "giftcard", "giftuse", "subscription")
+)
 EDIT = (
     "orders.add_product",
     "orders.change_product",
@@ -44,11 +57,13 @@ EDIT = (
 )
 PAY_BACK = ("orders.add_refund", "orders.view_refund", "orders.add_giftcard")
 TAKE_BACK = ("orders.view_claim", "orders.view_return", "orders.change_return")
+HALT = ("orders.change_subscription",)
+LEAD = (*VIEW, *PAY_BACK, *TAKE_BACK, *HALT)
 GROUPS = {
     "viewer": (),
     "operator": (*VIEW, *TAKE_BACK),
-    "lead": (*VIEW, *PAY_BACK, *TAKE_BACK),
-    "admin": (*VIEW, *EDIT, *PAY_BACK, *TAKE_BACK),
+    "lead": LEAD,
+    "admin": (*LEAD, *EDIT),
 }
 DECIDERS = ("operator", "lead")  # of the groups that decide
 DECIDED = (ROLE, WORKSHOP, returns.ROLE)  # about risky payments, what is made, and what comes back
@@ -113,6 +128,7 @@ def add_products() -> int:
                 picture=item.sku,
                 position=position,
                 stock=Availability.FEW if item.sku == GONE else Availability.PLENTY,
+                subscribable=item.sku.startswith(REGULAR),
             )
             for position, item in enumerate(CATALOGUE)
         ),
@@ -145,7 +161,13 @@ def add_prices() -> None:
 
 def keep_all() -> None:
     """Have no task removed: a demo shows all that ever was."""
-    after = (REFUND_WORKFLOW, returns.RETURN_WORKFLOW, claims.CLAIM_WORKFLOW, GIFT_WORKFLOW)
+    after = (
+        REFUND_WORKFLOW,
+        returns.RETURN_WORKFLOW,
+        claims.CLAIM_WORKFLOW,
+        GIFT_WORKFLOW,
+        RENEWAL,
+    )
     for workflow in (WORKFLOW, EMAIL_WORKFLOW, *after):
         keep_tasks(workflow, days=None)
 

@@ -78,7 +78,7 @@ def bank():
 
 
 @pytest.fixture
-def page(monkeypatch, settings):
+def page(own_schedules, monkeypatch, settings):
     """The names of the page; what it registers is forgotten afterwards."""
     for table in ("agents", "workflows", "receivers", "schedules"):
         monkeypatch.setattr(registry, table, dict(getattr(registry, table)))

@@ -25,7 +25,7 @@ from tests.support.operations import standing
 from tests.support.operators import browser, fail, person
 from tests.support.page import page
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("own_schedules")]
 
 PEOPLE = ["anonymous", "stranger", "viewer", "operator", "lead", "admin", "superuser"]
 METHODS = ["get", "head", "post", "put", "patch", "delete"]

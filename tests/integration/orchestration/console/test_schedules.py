@@ -21,7 +21,7 @@ from tests.support.engine import new_task
 from tests.support.operators import browser, person
 from tests.support.page import page
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("own_schedules")]
 WHY = {"reason": "holidays"}
 
 

@@ -13,7 +13,7 @@ from orchestration.testing.fake_clock import SET
 from orchestration.testing.outcomes import done
 from orchestration.transitions.clock_jump import allow_for_jump
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("own_schedules")]
 HOUR = timedelta(hours=1)
 
 

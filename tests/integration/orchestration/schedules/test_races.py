@@ -14,7 +14,7 @@ from orchestration.housekeeping import agent_rows
 from orchestration.models import Schedule, Submission, Task
 from orchestration.schedules import submitting
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("own_schedules")]
 
 
 @pytest.fixture

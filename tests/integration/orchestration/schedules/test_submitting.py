@@ -19,7 +19,7 @@ from orchestration.schedules import acts, submitting
 from orchestration.testing.outcomes import done, rejected
 from tests.support.operators import person
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("own_schedules")]
 ADA = {"name": "Ada"}
 
 

@@ -44,7 +44,11 @@ GUESTS_ORDER = {  # an order without an account
 # Routes whose parameter is not an order's id. The dashboard's pages are about tasks and the API's
 # clients have tokens; both have access tests of their own.
 WITHOUT_ORDER = {
-    "mfa_remove_webauthn", "shop:confirm", "shop:product", "shop:reset", "staff_password_reset", "webhook",
+    "mfa_remove_webauthn", "shop:confirm", "shop:product", "shop:reset", "shop:subscribe",
+    "shop:subscribe_sums", "staff_password_reset", "webhook",
+    # tests/integration/orders/subscriptions/test_pages.py
+    "shop:subscription", "shop:subscription_change", "shop:subscription_skip",
+    "shop:subscription_pause", "shop:subscription_resume", "shop:subscription_end",
 }  # fmt: skip
 TESTED_ELSEWHERE = ("ops:", "api:")
 

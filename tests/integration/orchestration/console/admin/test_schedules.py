@@ -12,7 +12,7 @@ from orchestration.models import Schedule
 from orchestration.schedules import submitting
 from tests.support.page import page
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("own_schedules")]
 ADD = reverse("admin:orchestration_schedule_add")
 VALID = {
     "name": "nightly", "workflow": "greet", "data": json.dumps({"name": "Ada"}), "due_field": "",
