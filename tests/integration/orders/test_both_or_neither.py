@@ -21,7 +21,7 @@ SELECT (SELECT count(*) FROM orders_order WHERE id = %(order)s::uuid),
         WHERE t.reference = %(order)s),
     (SELECT count(*) FROM orchestration_submission WHERE reference = %(order)s)
 """
-NEITHER, BOTH = (0, 0, 0, 0, 1), (1, 1, 1, 6, 0)
+NEITHER, BOTH = (0, 0, 0, 0, 1), (1, 1, 1, 7, 0)
 
 
 @pytest.fixture
