@@ -288,10 +288,10 @@ def seed(settings, monkeypatch, tmp_path):
 
 def test_seeding_twice_changes_nothing(seed, tmp_path):
     assert "no stock added" in seed()
-    assert Product.objects.count() == 24
+    assert Product.objects.count() == 27
     Product.objects.filter(sku="tea-mint").update(price=1)
     seed()
-    assert Product.objects.count() == 24
+    assert Product.objects.count() == 27
     assert Product.objects.get(sku="tea-mint").price == 1
     operator = get_user_model().objects.get(username="operator")
     assert operator.has_perm("orchestration.resubmit")
@@ -306,4 +306,4 @@ def test_seeded_products_have_pictures(seed, settings):
     seed()
     folder = settings.BASE_DIR / "static"
     assert all((folder / product.picture_path).exists() for product in Product.objects.all())
-    assert len(re.findall('class="product"', Client().get("/").content.decode())) == 24
+    assert len(re.findall('class="product"', Client().get("/").content.decode())) == 27
