@@ -9,7 +9,7 @@ from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from orders.lifecycle import claims, returns
-from orders.lifecycle.message import MAX_QUANTITY
+from orders.lifecycle.message import MAX_QUANTITY, Line
 from orders.models import Claim, Order, Return
 from orders.models.returned import Reason
 
@@ -68,15 +68,14 @@ def _units(name: str, most: int) -> forms.TypedChoiceField:
     )
 
 
-def section(order: Order, *, own: bool) -> dict[str, Any]:
+def section(order: Order, lines: Sequence[Line], *, own: bool) -> dict[str, Any]:
     """Return what the page of a completed order shows of returns and claims (of prefetched rows).
 
     The forms are for its customer, as long as something can be sent back or claimed.
     """
     known: Sequence[Return] = list(order.returns.all())
     lost: Sequence[Claim] = list(order.claims.all())
-    lines = sorted(order.lines.all(), key=lambda line: line.id)
-    bought = lines if own and returns.is_open(order) else []
+    bought = lines if own and returns.is_open(order) else ()
     left = returns.left_of(bought, known)
     form = ReturnForm(bought=bought, left=left) if any(left.values()) else None
     claimable = claims.claimable(order, lost) if own and not known else []

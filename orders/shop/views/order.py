@@ -165,7 +165,7 @@ def _context(request: HttpRequest, visit: Visit) -> dict[str, Any]:
         "order": order,
         "parcels": parcels.shown(order_id, order.lines) if order and visit.order.parcels else [],
         "full": visit.full,
-        "returns": _returns(visit, reached) if order else None,
+        "returns": _returns(visit, order, reached) if order else None,
         "may_readdress": tracking.cancellable and is_under_way(reached),
         "placed_at": visit.order.placed_at,
         "tracking": tracking,
@@ -177,12 +177,12 @@ def _context(request: HttpRequest, visit: Visit) -> dict[str, Any]:
     }
 
 
-def _returns(visit: Visit, reached: Progress | None) -> dict[str, Any] | None:
+def _returns(visit: Visit, order: OrderDetails, reached: Progress | None) -> dict[str, Any] | None:
     """Return the context of what comes back, or did not arrive; only completed orders have it."""
     if reached is None or reached.state is not TaskState.PROCESSED:
         return None
-    orders = Order.objects.prefetch_related("returns", "claims", "lines")
-    return section(orders.get(id=visit.order.id), own=visit.own)
+    row = Order.objects.prefetch_related("returns", "claims").get(id=visit.order.id)
+    return section(row, order.lines, own=visit.own)
 
 
 def _fix(
