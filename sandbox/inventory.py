@@ -131,7 +131,7 @@ class Inventory(Partner):
         return reservation
 
     def sent(self, order: str) -> list[Reservation]:
-        """Return the reservations of an order of which goods were sent."""
+        """Return an order's reservations whose goods were sent, in whole or in part."""
         return [
             known for known in self.reservations.values() if known.order == order and known.shipped
         ]

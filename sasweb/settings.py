@@ -159,18 +159,15 @@ SHIPPING_URL = env.text("SHIPPING_URL", SANDBOX_URL)
 COURIER_URL = env.text("COURIER_URL", SANDBOX_URL)
 MAIL_URL = env.text("MAIL_URL", SANDBOX_URL)
 
-# --- Risk: docs/run/configure.md#risk ------------------------------------------------------------
-RISK_ASKED_FROM = env.number("RISK_ASKED_FROM", 65)  # the provider's score, from 0 to 100
+# --- Orders: docs/run/configure.md, on parcels, risk, returns and subscriptions -------------------
 CARRIER_AWAY_AFTER = env.number("CARRIER_AWAY_AFTER", 7200, least=1)  # seconds
+RISK_ASKED_FROM = env.number("RISK_ASKED_FROM", 65)  # the provider's score, from 0 to 100
 RISK_DECISION_HOURS = env.number("RISK_DECISION_HOURS", 4, least=1)
 RISK_UNDECIDED = env.text("RISK_UNDECIDED", "undo")  # what follows if no person has decided by then
 if RISK_UNDECIDED not in {"undo", "pass", "error"}:
     raise ImproperlyConfigured(f"RISK_UNDECIDED is {RISK_UNDECIDED!r}; it is undo, pass or error.")
-# docs/run/configure.md#returns-and-lost-parcels; counted from when the order is completed
-RETURN_WITHIN_DAYS = env.number("RETURN_WITHIN_DAYS", 30)
-CLAIM_AFTER_DAYS = env.number("CLAIM_AFTER_DAYS", 7)
-
-# --- Subscriptions: docs/run/configure.md#subscriptions -------------------------------------------
+RETURN_WITHIN_DAYS = env.number("RETURN_WITHIN_DAYS", 30)  # from the order's completion on
+CLAIM_AFTER_DAYS = env.number("CLAIM_AFTER_DAYS", 7)  # as well
 SUBSCRIPTION_REMIND_DAYS = env.number("SUBSCRIPTION_REMIND_DAYS", 3, least=1)  # before each order
 SUBSCRIPTION_PRICE_NOTICE_DAYS = env.number("SUBSCRIPTION_PRICE_NOTICE_DAYS", 14, least=1)
 SUBSCRIPTION_UNPAID = env.number("SUBSCRIPTION_UNPAID", 2, least=1)  # in a row; then it is paused
@@ -178,8 +175,7 @@ SUBSCRIPTION_UNPAID = env.number("SUBSCRIPTION_UNPAID", 2, least=1)  # in a row;
 # --- Telling customers ---------------------------------------------------------------------------
 CURRENCY = env.currency("CURRENCY", "EUR")  # the shop's: docs/run/configure.md#money
 SHOP_TIME_ZONE = env.zone("SHOP_TIME_ZONE", "Europe/Berlin")  # where a customer's own is not known
-# on printed orders and in letters
-SELLER_ADDRESS = env.text(
+SELLER_ADDRESS = env.text(  # on printed orders and in letters
     "SELLER_ADDRESS",
     "Kettlewell, Lindenstraße 12, 10969 Berlin" if ENVIRONMENT == "demo" else "",
 )

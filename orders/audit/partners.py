@@ -175,7 +175,10 @@ CARRIERS = (
         CROSS JOIN LATERAL (
             SELECT (SELECT count(*) FROM orders_parcel WHERE order_id = t.order_id AND state = 'sent')
                 + (SELECT count(*) FROM audit_step s WHERE s.task = t.id AND s.name = 'create_shipment'
-                    AND s.direction = 'do' AND s.state = 'processed') AS count) p
+                    AND s.direction = 'do' AND s.state = 'processed')
+                -- lost ones are sent again
+                + (SELECT count(*) FROM orders_claim WHERE order_id = t.order_id
+                    AND state IN ('asked', 'again')) AS count) p
         WHERE t.workflow = '{WORKFLOW}' AND t.quiet AND t.state = 'processed' AND e.booked > p.count
         """,  # noqa: S608 - no input in it
     ),

@@ -16,6 +16,7 @@ from django.utils import timezone, translation
 from django.utils.translation import gettext as _
 
 from orchestration import api
+from orders.handling import from_json
 from orders.models import Claim, Order
 from orders.models.claim import ClaimState
 from orders.models.order import OrderStatus
@@ -30,7 +31,7 @@ LONGEST_NOTE = 120  # characters
 DECISION = {  # what the person enters who looks for the parcel
     "type": "object",
     "properties": {
-        "send_again": {"type": "boolean", "description": "whether all goods are sent again"},
+        "send_again": {"type": "boolean", "description": "whether its goods are sent again"},
         "percent": {
             "type": "integer",
             "minimum": 0,
@@ -59,7 +60,8 @@ def claimable(order: Order, known: Sequence[Claim]) -> list[str]:
         return []
     if timezone.now() - progress.ended_at < timedelta(days=settings.CLAIM_AFTER_DAYS):
         return []
-    sent = [order.parcel, *(claim.again for claim in known)]
+    several = order.parcels.values_list("tracking", flat=True) if not order.parcel else ()
+    sent = [order.parcel, *several, *(claim.again for claim in known)]
     claimed = {claim.parcel for claim in known}
     return [parcel for parcel in sent if parcel and parcel not in claimed]
 
@@ -159,14 +161,29 @@ def _rows(references: Any) -> dict[str, Claim]:
 def _facts(row: Claim) -> dict[str, Any]:
     """Return what the task knows of a claim, without its letter."""
     order = row.order
-    lines = sorted(order.lines.all(), key=lambda line: line.id)
+    names = {line.sku: line.name for line in order.lines.all()}
+    lines = _lines(order, row.parcel)
     return {
         "order": str(order.id),
         "number": order.number,
         "email": order.email,
         "parcel": row.parcel,
-        "lines": [{"sku": line.sku, "quantity": line.quantity} for line in lines],
-        "goods": ", ".join(f"{line.quantity} x {line.name}" for line in lines),
+        "lines": lines,
+        "goods": ", ".join(f"{line['quantity']} x {names.get(line['sku'], '')}" for line in lines),
         "amount": order.total,
         "currency": order.currency,
     }
+
+
+def _lines(order: Order, parcel: str) -> list[dict[str, Any]]:
+    """Return what is in a parcel: of one that was sent again, what is in the first."""
+    while before := order.claims.filter(again=parcel).first():
+        parcel = before.parcel
+    if one_of_several := order.parcels.filter(tracking=parcel).first():
+        lines: list[dict[str, Any]] = one_of_several.lines
+        return lines
+    emailed = from_json(order.handling).emailed
+    known = sorted(order.lines.all(), key=lambda line: line.id)
+    return [
+        {"sku": line.sku, "quantity": line.quantity} for line in known if line.sku not in emailed
+    ]

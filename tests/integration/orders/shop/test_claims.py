@@ -11,7 +11,7 @@ from orchestration import api
 from orchestration.models import Task
 from orchestration.testing.outcomes import done, rejected
 from orders.lifecycle import claims, returns
-from orders.models import Claim, Order
+from orders.models import Claim, Order, Parcel
 from tests.support.page import elements
 from tests.support.shop import (
     DETAILS,
@@ -167,3 +167,22 @@ def test_two_claims_at_once_are_one(client):
 
     with ThreadPoolExecutor(4) as pool:
         assert len(set(pool.map(attempt, range(4)))) == 1
+
+
+def test_one_of_several_parcels_is_sent_again_with_what_was_in_it(run, client):
+    products()
+    fill_cart(client, sku_0=2, sku_1=1)
+    lines = [
+        {"sku": "sku-0", "quantity": 2, "warehouse": "main"},
+        {"sku": "sku-1", "quantity": 1, "warehouse": "south"},
+    ]
+    run.script("inventory.reserve", done(id="rsv_1", lines=lines), done(id="rsv_2"))
+    run.script("shipping.book", SENT, AGAIN, done(id="shp_3", tracking="TRK3"))
+    order = order_in(send(client, open_checkout(client)))
+    run.go()
+    lost = Parcel.objects.get(order=order, warehouse="south")
+    assert claims.claimable(Order.objects.get(id=order), []) == ["TRK1", "TRK2"]
+    row = decided(run, ask(order, lost.tracking), send_again=True)
+    assert run.calls("inventory.reserve")[-1].payload["lines"] == [{"sku": "sku-1", "quantity": 1}]
+    decided(run, ask(order, row.again), send_again=True)
+    assert run.calls("inventory.reserve")[-1].payload["lines"] == [{"sku": "sku-1", "quantity": 1}]
