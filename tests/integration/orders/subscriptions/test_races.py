@@ -2,7 +2,6 @@
 
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from threading import Barrier
 from uuid import uuid4
 
 import pytest
@@ -13,25 +12,21 @@ from orders.subscriptions import acts, renewal
 from orders.subscriptions.days import today
 from tests.support.customers import confirmed
 from tests.support.subscriptions import ADDRESS, from_now, subscribed
+from tests.support.together import at_once
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
-def together(*functions):
-    """Call functions at once, each on a connection of its own; return what they return or raise."""
-    barrier = Barrier(len(functions))
+def together(times, function):
+    """Call a function several times at once; return what it returns, or that the page was older."""
 
-    def call(function):
-        barrier.wait()
+    def outcome():
         try:
             return function()
         except acts.Outdated as error:
             return error
-        finally:
-            connections.close_all()
 
-    with ThreadPoolExecutor(len(functions)) as pool:
-        return list(pool.map(call, functions))
+    return list(at_once(dict.fromkeys(range(times), outcome)).values())
 
 
 @pytest.fixture
@@ -99,7 +94,7 @@ def test_daily_runs_at_once_place_each_order_once():
     rows = [subscribed() for _ in range(6)]
     Subscription.objects.update(next_on=from_now(-1))
     before = Placement.objects.count()
-    batches = together(*[lambda: renewal.serve(today())] * 3)
+    batches = together(3, lambda: renewal.serve(today()))
     assert sum(batch.counts["placed"] for batch in batches) == len(rows)
     assert all(not batch.failed for batch in batches)
     assert Placement.objects.count() == before + len(rows)
@@ -107,7 +102,7 @@ def test_daily_runs_at_once_place_each_order_once():
 
 def test_double_click_skips_once(due):
     Subscription.objects.update(next_on=from_now(7))
-    results = together(*[lambda: acts.skip(due.id, from_now(7))] * 4)
+    results = together(4, lambda: acts.skip(due.id, from_now(7)))
     assert sum(isinstance(result, Subscription) for result in results) == 1
     due.refresh_from_db()
     assert due.next_on == from_now(21)
@@ -119,6 +114,6 @@ def test_double_click_subscribes_once():
         **ADDRESS, "customer": confirmed("ada@example.org"), "email": "ada@example.org",
         "quantity": 1, "weeks": 2, "language": "en", "payment_method": "pm_card_visa",
     }  # fmt: skip
-    results = together(*[lambda: acts.subscribe(id_, product, 1000, values)] * 4)
+    results = together(4, lambda: acts.subscribe(id_, product, 1000, values))
     assert {row.id for row in results} == {id_}
     assert (Subscription.objects.count(), Placement.objects.count()) == (1, 1)
