@@ -56,6 +56,7 @@ def apply(name: str, run: Running, arguments: dict[str, Any]) -> AbstractContext
 
 
 from . import (  # noqa: E402, F401 - importing them registers their recipes
+    afterwards,
     banks,
     clocks,
     crashes,

@@ -12,7 +12,7 @@ from playwright.sync_api import expect
 from drill.stack import Stack
 from drill.verdict import audited
 from sasweb.stack import folders
-from tests.journeys import payments, shop_and_operations
+from tests.journeys import other_orders, payments, shop_and_operations
 from tests.journeys.hand import Journey
 from tests.journeys.own_workflow import own_workflow
 from tests.support.chromium import launched
@@ -25,6 +25,13 @@ ON_A_STACK = (
     payments.payment_refused,
     payments.payment_abandoned,
     payments.risky_order,
+    other_orders.parcel_lost,
+    other_orders.gift_card,
+    other_orders.preorder,
+    other_orders.goods_returned,
+    other_orders.subscription_paused,
+    other_orders.passkey,
+    other_orders.stuck_order,
     shop_and_operations.outage,
     shop_and_operations.one_task,
     shop_and_operations.one_incident,

@@ -1,0 +1,38 @@
+"""What comes after an order, refunds and returns, while the partners' answers get lost."""
+
+from collections.abc import Iterator
+
+from drill.recipes import Running, recipe
+from drill.recipes.partners import scripted, wait_for_faults
+from drill.waiting import wait_for
+
+ORDERS = 30
+PAID = "SELECT count(*) FROM orders_refund WHERE order_id = ANY(%s::uuid[]) AND state = 'paid'"
+LABELLED = "SELECT count(*) FROM orders_return WHERE order_id = ANY(%s::uuid[]) AND label <> ''"
+
+
+@recipe
+def refunds(run: Running, **fault: object) -> Iterator[None]:
+    """Pay parts of completed orders back, while the provider has a fault."""
+    known = run.place(ORDERS)
+    run.quiet()
+    with scripted(run.stack, {"partner": "payment", "action": "refund", **fault}):
+        run.stack.python("drill.shop_staff", "refund", *known)
+        yield
+        wait_for_faults(run)
+        wait_for(lambda: run.stack.count(PAID, known) == ORDERS, "all is paid back", 90)
+
+
+@recipe
+def returns(run: Running, **fault: object) -> Iterator[None]:
+    """Have customers send goods back, while the carrier's answers about their labels have a fault."""
+    known = run.place(ORDERS)
+    run.quiet()
+    with scripted(run.stack, {"partner": "shipping", "action": "label", **fault}):
+        run.stack.python("drill.shop_staff", "send_back", *known)
+        yield
+        wait_for_faults(run)
+        wait_for(lambda: run.stack.count(LABELLED, known) == ORDERS, "all have a label", 90)
+    made = run.stack.sandbox("/ledger/summary")
+    labels = {made[order]["labels"] - made[order]["labels_void"] for order in known}
+    assert labels == {1}, f"returns have {labels} labels"
