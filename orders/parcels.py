@@ -37,15 +37,19 @@ class Parcel(TypedDict):
 def plan(request: Mapping[str, Any]) -> dict[str, Any]:
     """Return {parcels: [...]} for {reserved, lines, emailed, refused}: one from each warehouse.
 
-    Where nothing is `reserved`, all `lines` of the order are in one, but for the SKUs that are `emailed`.
+    The `lines` of the order that are not `reserved` anywhere, as they are made to order, are in the first,
+    but for the SKUs that are `emailed`. Where nothing is reserved by warehouse, that is the only one.
     """
-    reserved: Sequence[Reserved] = request["reserved"] or [
-        {**line, "warehouse": ""}
+    reserved: Sequence[Reserved] = request["reserved"]
+    known = {line["sku"] for line in reserved} | {*request["emailed"]}
+    first = reserved[0]["warehouse"] if reserved else ""
+    others = [
+        Reserved(sku=line["sku"], quantity=line["quantity"], warehouse=first)
         for line in request["lines"]
-        if line["sku"] not in request["emailed"]
+        if line["sku"] not in known
     ]
     parcels: dict[str, Parcel] = {}
-    for line in reserved:
+    for line in [*reserved, *others]:
         there = line["warehouse"]
         new = Parcel(warehouse=there, lines=[], by_courier=request["refused"])
         parcels.setdefault(there, new)["lines"].append(
