@@ -62,6 +62,7 @@ GIVE_UP_AWAY = Duty(
     ),
     counted="given up",
     due=away.ANY,
+    parameters=away.declared,
     every=conf.DUTY_INTERVAL_S,
 )
 RETURN_DEAD_LETTERS = Duty(

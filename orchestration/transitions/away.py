@@ -1,10 +1,12 @@
 """Refuse steps whose service has been away for as long as they say, so that others do their work (P25)."""
 
 from collections.abc import Collection
+from typing import Any
 from uuid import UUID
 
 from django.db import transaction
 
+from .. import registry
 from ..applications.status_messages import queue_of
 from ..database import clock, sql
 from ..decisions.flow import AWAY
@@ -18,22 +20,38 @@ from .replies import Recorded, apply, locked_causes
 from .settle import release_ready
 
 # Steps that have waited for their time since their service answered last, and that were not done: what is in
-# doubt stays, as it may have been. Along step_away, for each agent whose breaker is not closed.
-GIVEN_UP = """FROM orchestration_gate g JOIN orchestration_step s ON s.agent = g.agent
-    AND s.process_state = 'pending' AND s.flow ? 'away_after'
-WHERE g.state <> 'closed' AND NOT s.in_doubt AND s.held_by_id IS NULL AND s.direction = 'do'
-    AND s.pending_since <= (SELECT clock_timestamp())
-        - (s.flow->>'away_after')::float8 * interval '1 second'
-    AND coalesce(g.answered_at, '-infinity') < s.pending_since"""
+# doubt stays, as it may have been. Along step_away, for each time that is declared for an agent whose breaker
+# is not closed; a step that was stored with a longer time waits for it.
+GIVEN_UP = """FROM unnest(%(away_agents)s::text[], %(away_after)s::float8[]) AS d (agent, after)
+JOIN orchestration_gate g ON g.agent = d.agent AND g.state <> 'closed'
+JOIN orchestration_step s ON s.agent = d.agent AND s.process_state = 'pending' AND s.flow ? 'away_after'
+    AND s.pending_since <= (SELECT clock_timestamp()) - d.after * interval '1 second'
+    AND s.pending_since > coalesce(g.answered_at, '-infinity')
+WHERE (s.flow->>'away_after')::float8 <= d.after AND NOT s.in_doubt AND s.held_by_id IS NULL
+    AND s.direction = 'do'"""
 ANY = f"EXISTS (SELECT {GIVEN_UP})"
 TASKS = f"""SELECT DISTINCT s.task_id {GIVEN_UP} AND s.task_id <> ALL(%(excluded)s::uuid[])
 LIMIT %(limit)s"""
-STEPS = f"SELECT s.id, s.task_id {GIVEN_UP} AND s.task_id = ANY(%(tasks)s::uuid[])"
+STEPS = f"SELECT DISTINCT s.id, s.task_id {GIVEN_UP} AND s.task_id = ANY(%(tasks)s::uuid[])"
+
+
+def declared() -> dict[str, Any]:
+    """Return for how long steps wait for which agents, as the parameters of a search."""
+    known = {
+        (str(step.agent), float(step.away_after))
+        for workflow in registry.workflows.values()
+        for step in workflow.steps
+        if step.away_after is not None
+    }
+    return {
+        "away_agents": [agent for agent, _ in sorted(known)],
+        "away_after": [after for _, after in sorted(known)],
+    }
 
 
 def waiting_in_vain(limit: int, excluded: Collection[UUID] = ()) -> list[UUID]:
     """Return tasks with steps whose service has been away for too long."""
-    values = {"limit": limit, "excluded": [str(task) for task in excluded]}
+    values = {"limit": limit, "excluded": [str(task) for task in excluded], **declared()}
     return [task for (task,) in sql.run(TASKS, values)]
 
 
@@ -41,7 +59,7 @@ def waiting_in_vain(limit: int, excluded: Collection[UUID] = ()) -> list[UUID]:
 def give_up(tasks: Collection[UUID], *, by: str) -> int:
     """Refuse such steps of tasks; return how many. Skips what others have locked."""
     recorded = Recorded(changes=lock(tasks, wait=False))
-    rows = sql.run(STEPS, {"tasks": [str(task) for task in recorded.changes]})
+    rows = sql.run(STEPS, {"tasks": [str(task) for task in recorded.changes], **declared()})
     due = [(recorded.changes[task], recorded.changes[task].steps[step]) for step, task in rows]
     replies = {
         step.id: _refusal(step, by)
