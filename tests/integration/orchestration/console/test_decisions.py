@@ -72,9 +72,10 @@ def test_one_role_alone(waiting):
         "All roles",
         "fraud",
         "legal yours",
+        "returns",
         "risk",
         "workshop",
-    ]  # the last two are the shop's
+    ]  # the last three are the shop's
 
 
 def test_count_is_beside_the_page_and_calm(waiting):

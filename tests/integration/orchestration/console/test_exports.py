@@ -97,6 +97,7 @@ def test_export_writes_no_formula(client):
     assert json.loads(body(export(client, "nothing", "json"))) == []
 
 
+@pytest.mark.usefixtures("own_schedules")
 def test_empty_export_has_its_head(client):
     assert body(export(client, "nothing columns:task,value", "csv")) == "id,task,value,currency\r\n"
     number = confirmed([new_task()], "hold", actor="ann").id
