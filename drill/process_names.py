@@ -5,6 +5,7 @@ QUEUES = (
     "submission", "scheduler", "inventory", "payment", "shipping", "notification", "status.shop",
     "alerts", "audit", "push",
 )  # fmt: skip
+SERVED_BESIDE = ("courier",)  # by the process of another queue
 COPIES = 2  # of each process: what several of a kind do to each other shows
 
 

@@ -24,15 +24,19 @@ from .settle import release_ready
 # is not closed; a step that was stored with a longer time waits for it.
 GIVEN_UP = """FROM unnest(%(away_agents)s::text[], %(away_after)s::float8[]) AS d (agent, after)
 JOIN orchestration_gate g ON g.agent = d.agent AND g.state <> 'closed'
-JOIN orchestration_step s ON s.agent = d.agent AND s.process_state = 'pending' AND s.flow ? 'away_after'
-    AND s.pending_since <= (SELECT clock_timestamp()) - d.after * interval '1 second'
-    AND s.pending_since > coalesce(g.answered_at, '-infinity')
-WHERE (s.flow->>'away_after')::float8 <= d.after AND NOT s.in_doubt AND s.held_by_id IS NULL
-    AND s.direction = 'do'"""
-ANY = f"EXISTS (SELECT {GIVEN_UP})"
-TASKS = f"""SELECT DISTINCT s.task_id {GIVEN_UP} AND s.task_id <> ALL(%(excluded)s::uuid[])
-LIMIT %(limit)s"""
-STEPS = f"SELECT DISTINCT s.id, s.task_id {GIVEN_UP} AND s.task_id = ANY(%(tasks)s::uuid[])"
+CROSS JOIN LATERAL (
+    SELECT s.id, s.task_id FROM orchestration_step s
+    WHERE s.agent = d.agent AND s.process_state = 'pending' AND s.flow ? 'away_after'
+        AND s.pending_since <= (SELECT clock_timestamp()) - d.after * interval '1 second'
+        AND s.pending_since > coalesce(g.answered_at, '-infinity')
+        AND (s.flow->>'away_after')::float8 <= d.after AND NOT s.in_doubt AND s.held_by_id IS NULL
+        AND s.direction = 'do' {more}
+    ORDER BY s.pending_since LIMIT {most}) s"""
+ANY = f"EXISTS (SELECT {GIVEN_UP.format(more='', most=1)})"
+NOT_TRIED = "AND s.task_id <> ALL(%(excluded)s::uuid[])"
+TASKS = f"SELECT s.task_id {GIVEN_UP.format(more=NOT_TRIED, most='%(limit)s')}"
+OF_THESE = "AND s.task_id = ANY(%(tasks)s::uuid[])"
+STEPS = f"SELECT DISTINCT s.id, s.task_id {GIVEN_UP.format(more=OF_THESE, most='ALL')}"
 
 
 def declared() -> dict[str, Any]:
@@ -52,7 +56,7 @@ def declared() -> dict[str, Any]:
 def waiting_in_vain(limit: int, excluded: Collection[UUID] = ()) -> list[UUID]:
     """Return tasks with steps whose service has been away for too long."""
     values = {"limit": limit, "excluded": [str(task) for task in excluded], **declared()}
-    return [task for (task,) in sql.run(TASKS, values)]
+    return list(dict.fromkeys(task for (task,) in sql.run(TASKS, values)))[:limit]
 
 
 @transaction.atomic

@@ -20,12 +20,12 @@ OUTAGE = (
     {"partner": "bench", "action": "*", "fault": "reset", "probability": 0.3},
     {"partner": "bench", "action": "*", "fault": "reset_after_effect", "probability": 0.2},
 )
-KILLED = ("work-carrier", "work-scheduler", "work-courier")  # both processes of each, one by one
+KILLED = ("work-carrier", "work-scheduler", "work-rider")  # both processes of each, one by one
 ENDED = "SELECT count(*) FROM orchestration_task WHERE workflow = 'deliver' AND state = %s"
 DIGITAL = f"{ENDED} AND starts_with(reference, 'screen')"
 AWAY = """
 SELECT count(*) FROM orchestration_attempt a JOIN orchestration_step s ON s.id = a.step_id
-WHERE s.agent IN ('carrier', 'courier') AND a.outcome NOT IN ('done', 'rejected')
+WHERE s.agent IN ('carrier', 'rider') AND a.outcome NOT IN ('done', 'rejected')
 """
 STATES = """
 SELECT split_part(t.reference, '-', 1), s.name, s.process_state, count(*)

@@ -6,7 +6,7 @@ from contextlib import ExitStack, contextmanager
 
 import pytest
 
-from drill.process_names import LEADERS, QUEUES, WORKERS
+from drill.process_names import LEADERS, QUEUES, SERVED_BESIDE, WORKERS
 from drill.stack import PROCESSED, Stack
 from drill.verdict import audited, check
 from drill.waiting import wait_for
@@ -35,7 +35,7 @@ def host(stack, name):
     """Run a process that serves every queue; wait until it serves them."""
     running = stack.spawn([sys.executable, "manage.py", "work", "--all"], name)
     try:
-        served = len(QUEUES)
+        served = len(QUEUES) + len(SERVED_BESIDE)
         wait_for(lambda: stack.count(SERVED, running.pid) == served, f"{name} is at work", 30)
         yield running
     finally:

@@ -36,7 +36,7 @@ ENDS = {
     "in_parts": {"parts": "processed"},
 }  # fmt: skip
 NUMBER = sum(len(kinds) for kinds in ENDS.values()) * EACH
-KILLED = ("work-scheduler", "work-confirmed_bank", "work-courier")  # both of each, one by one
+KILLED = ("work-scheduler", "work-confirmed_bank", "work-express")  # both of each, one by one
 STATES = "SELECT reference, state FROM orchestration_task WHERE workflow = ANY(%s)"
 ENDED = f"{STATES} AND state IN ('processed', 'undone', 'error')"
 # the keys of what was done by the state store, and not taken back
@@ -49,7 +49,7 @@ WHERE t.workflow = ANY(%s) AND t.state IN ('processed', 'error') AND s.direction
 CARRIERS = """
 SELECT t.id::text || ':' || s.name || ':do:' || s.generation
 FROM orchestration_step s JOIN orchestration_task t ON t.id = s.task_id
-WHERE t.reference LIKE %s AND s.agent IN ('carrier', 'courier')
+WHERE t.reference LIKE %s AND s.agent IN ('carrier', 'express')
 """
 
 

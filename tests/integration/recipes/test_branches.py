@@ -52,12 +52,12 @@ def test_first_carrier_that_goes_there_is_the_only_one(shop):
     shop.go()
     assert (order.state, order.steps["ship_b"]) == ("processed", "skipped")
     assert order.result("track") == {"parcel": "a1"}
-    assert shop.calls("courier.book") == []
+    assert shop.calls("express.book") == []
 
 
 @pytest.fixture
 def refused(shop):
-    shop.script("courier.book", outcomes.done(id="b1"))
+    shop.script("express.book", outcomes.done(id="b1"))
 
     def submit(*script):
         shop.script("carrier.book", *script)
@@ -95,7 +95,7 @@ def test_refusal_in_doubt_does_not_lead_to_a_second_parcel(shop, refused):
         "error", "error", "waiting",
     )  # fmt: skip
     assert order.step("ship_a").in_doubt
-    assert shop.calls("courier.book") == []
+    assert shop.calls("express.book") == []
 
 
 def test_refusal_that_is_kept_by_the_key_settles_the_doubt(shop, refused):
@@ -113,11 +113,11 @@ def test_call_in_doubt_that_had_its_effect_is_not_refused(shop, refused):
     )
     shop.finish()
     assert (order.state, order.result("track")) == ("processed", {"parcel": "a1"})
-    assert shop.calls("courier.book") == []
+    assert shop.calls("express.book") == []
 
 
 def test_outage_of_the_first_carrier_is_waited_out(shop, refused):
     order = refused(*[outcomes.transient()] * 4, outcomes.done(id="a1"))
     shop.finish()
     assert (order.state, order.result("track")) == ("processed", {"parcel": "a1"})
-    assert shop.calls("courier.book") == []
+    assert shop.calls("express.book") == []

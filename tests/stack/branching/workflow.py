@@ -35,7 +35,7 @@ class Carrier(HttpAgent):
 class Courier(Carrier):
     """Goes everywhere."""
 
-    name = "courier"
+    name = "rider"
     stores_refusals = False
 
 
@@ -66,10 +66,10 @@ register(
                 request={}, when=result("sort", "ships"), refused={"not_served": "pass"},
             ),
             booked(
-                "hand", "courier", "carry", request={}, when=passed("carry", "not_served")
+                "hand", "rider", "carry", request={}, when=passed("carry", "not_served")
             ),
             booked(
-                "letter", "courier", "hand",
+                "letter", "rider", "hand",
                 request={"parcel": first(result("carry", "id"), result("hand", "id"), "none")},
             ),
         ],

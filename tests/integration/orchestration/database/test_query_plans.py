@@ -55,6 +55,7 @@ BOUNDED = {
     "step_retry",
     "step_unmended",
     "notification_outbox",
+    "step_away",
 }
 
 

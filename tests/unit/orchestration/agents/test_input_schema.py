@@ -95,4 +95,5 @@ def test_each_registered_workflow_has_a_schema():
     assert registry.workflows
     for workflow in registry.workflows.values():
         schema = input_schema(workflow)
-        assert {path[0] for path in workflow.fields} == set(schema["properties"])
+        assert {path[0] for path in workflow.fields} == set(schema["required"])
+        assert set(schema["required"]) <= schema["properties"].keys()
