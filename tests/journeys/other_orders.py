@@ -37,9 +37,7 @@ def parcel_lost(browser: Browser, stack: Stack) -> Journey:
     """Cancel the parcel of a split order that cannot be sent: the other one goes, and the customer sees both."""
     journey = Journey(name="A split order, one parcel lost", goal="the customer sees the other go")
     stack.sandbox("/inventory/stock", {AWAY: {"south": PLENTY}}, "PUT")
-    break_partner(
-        stack, partner="shipping", action="book", fault="reject", code="lost", times=1
-    )
+    break_partner(stack, partner="shipping", action="book", fault="reject", code="lost", times=1)
     customer = page_of(browser, stack)
     _add(customer, "gooseneck-kettle")
     fill_checkout(customer)
@@ -125,12 +123,14 @@ def goods_returned(browser: Browser, stack: Stack) -> Journey:
     hand.choose(customer.locator("#return select").first, "1")
     hand.click(customer.get_by_role("button", name="Send it back"))
     wait_for(lambda: stack.count(AWAITED, order) == 1, "the label is made")
+    admin = operator(browser, stack, "admin")
+    admin.goto(f"/admin/orders/order/{order}/change/")
+    at_the_gate = Hand(admin, journey)
+    at_the_gate.click(admin.get_by_role("link", name=re.compile("Returns")).first)
+    at_the_gate.click(admin.get_by_role("button", name="The parcel has arrived"))
     staff = operator(browser, stack)
-    staff.goto(f"/admin/orders/order/{order}/change/")
-    staff_hand = Hand(staff, journey)
-    staff_hand.click(staff.get_by_role("link", name=re.compile("Returns")).first)
-    staff_hand.click(staff.get_by_role("button", name="The parcel has arrived"))
     staff.goto("/ops/decisions/")
+    staff_hand = Hand(staff, journey)
     wait_for(lambda: staff.reload() and staff.get_by_text("Decide…").count(), "it is seen", 30)
     staff_hand.click(staff.get_by_text("Decide…").first)
     row = staff.locator("[id^=decision-]").first
@@ -208,8 +208,6 @@ def stuck_order(browser: Browser, stack: Stack) -> Journey:
     hand = Hand(page, journey)
     hand.type(page.locator("[name=q]").first, number)
     hand.press("Enter")
-    hand.click(page.get_by_role("link", name=number).first)
-    cause = page.get_by_text("no_such_street").first
-    hand.reach(cause)
+    hand.reach(page.get_by_text("no_such_street").first)
     heal(stack)
     return journey
