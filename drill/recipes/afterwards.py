@@ -8,6 +8,10 @@ from drill.waiting import wait_for
 
 ORDERS = 30
 PAID = "SELECT count(*) FROM orders_refund WHERE order_id = ANY(%s::uuid[]) AND state = 'paid'"
+AT_WORK = """
+SELECT count(*) FROM orchestration_step s JOIN orchestration_task t ON t.id = s.task_id
+WHERE t.about_reference = ANY(%s) AND s.process_state IN ('pending', 'processing')
+"""
 LABELLED = "SELECT count(*) FROM orders_return WHERE order_id = ANY(%s::uuid[]) AND label <> ''"
 
 
@@ -33,6 +37,7 @@ def returns(run: Running, **fault: object) -> Iterator[None]:
         yield
         wait_for_faults(run)
         wait_for(lambda: run.stack.count(LABELLED, known) == ORDERS, "all have a label", 90)
+        wait_for(lambda: run.stack.count(AT_WORK, known) == 0, "their letters are sent", 90)
     made = run.stack.sandbox("/ledger/summary")
     labels = {made[order]["labels"] - made[order]["labels_void"] for order in known}
     assert labels == {1}, f"returns have {labels} labels"
