@@ -10,6 +10,7 @@ from orchestration.api import Step, Workflow, done, field, first, key, loaded, n
 from .agents.shipping import REFUSED
 from .lifecycle.loading import load_for_parcels
 from .lifecycle.message import APPLICATION, PARCEL_WORKFLOW
+from .lifecycle.numbers import number
 from .lifecycle.parcels import BY_COURIER
 
 USUAL = "create_shipment"
@@ -81,6 +82,7 @@ send_parcel = Workflow(
     name=PARCEL_WORKFLOW,
     load=load_for_parcels,
     owner_application=APPLICATION,
+    label=number,
     not_by_hand="A parcel belongs to an order, which makes it.",
     background=True,
     result={"tracking": first(result(USUAL, "tracking"), result(BY_COURIER, "tracking"))},

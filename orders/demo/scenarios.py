@@ -190,7 +190,7 @@ def play(say: Callable[[str], None] = lambda _: None, *, timeout: float = TIMEOU
     Its own faults, and only those, are removed when it returns or raises.
     """
     shoppers = Shoppers()
-    special = {product.sku: product for product in Product.objects.filter(sku__in=(GONE, AWAY))}
+    products = Product.objects.in_bulk()
     waiting: dict[UUID, Scenario] = {}
     faulty: set[UUID] = set()
     count = 0
@@ -204,8 +204,8 @@ def play(say: Callable[[str], None] = lambda _: None, *, timeout: float = TIMEOU
                 shoppers.buy(
                     card=scenario.card,
                     order=order,
-                    also=special.get(scenario.also),
-                    only=special.get(scenario.only),
+                    also=products.get(scenario.also),
+                    only=products.get(scenario.only),
                     to=scenario.to,
                     gift_card=_gift_card(scenario.gift_card) if scenario.gift_card else None,
                 )

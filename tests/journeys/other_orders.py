@@ -34,7 +34,7 @@ def _place(page: Page, hand: Hand) -> str:
 
 
 def parcel_lost(browser: Browser, stack: Stack) -> Journey:
-    """Cancel the parcel of a split order that cannot be sent: the other one goes, and the customer sees both."""
+    """Cancel the parcel of a split order that cannot be sent; the other goes, and its customer sees both."""
     journey = Journey(name="A split order, one parcel lost", goal="the customer sees the other go")
     stack.sandbox("/inventory/stock", {AWAY: {"south": PLENTY}}, "PUT")
     break_partner(stack, partner="shipping", action="book", fault="reject", code="lost", times=1)

@@ -78,7 +78,7 @@ GROUP BY 1, 2, 3, 4
 ATTEMPTS = """
 SELECT floor(extract(epoch FROM a.ended_at) / 60)::bigint * 60, t.workflow, s.name, s.direction,
     s.agent,
-    CASE WHEN a.outcome IN ('done', 'absent') THEN 'done' WHEN a.outcome = 'rejected' THEN 'rejected'
+    CASE WHEN a.outcome IN ('done', 'absent', 'later') THEN 'done' WHEN a.outcome = 'rejected' THEN 'rejected'
         ELSE 'failed' END,
     CASE a.outcome WHEN 'done' THEN width_bucket(
         extract(epoch FROM a.ended_at - a.dispatched_at)::float8, %(bounds)s::float8[]) END,

@@ -74,6 +74,14 @@ class TestCounting:
         assert {row.start.second for row in TaskRollUp.objects.all()} == {0}
         assert {row.start.timestamp() % row.span for row in StepRollUp.objects.all()} == {0}
 
+    def test_what_a_service_accepts_for_later_has_not_failed(self):
+        run_to_end(new_task())
+        accepted = Attempt.objects.earliest("id")
+        accepted.pk, accepted.number, accepted.outcome = None, 2, "later"
+        accepted.save(force_insert=True)
+        rollups.count(START, END)
+        assert summed(StepRollUp, STEPS) == (3, 0, 0)
+
     def test_adjacent_windows_count_each_event_once(self):
         some_history()
         moments = sorted(Attempt.objects.values_list("ended_at", flat=True))
