@@ -1,14 +1,16 @@
-"""Operators' actions on many tasks. Run in a stack's environment: `python -m drill.operator …`."""
+"""Actions on many tasks, of operators, staff and customers. Run in a stack: `python -m drill.operator …`."""
 
 import sys
 from collections.abc import Callable, Sequence
 from datetime import timedelta
+from uuid import UUID, uuid4
 
 import django
 from django.db import transaction
 from django.db.models import F
 
 REASON = "by the drill"
+PART = 100  # minor units of each order
 
 
 def undo(references: Sequence[str]) -> None:
@@ -77,8 +79,28 @@ def catch_up(names: Sequence[str]) -> None:
         )
 
 
+def refund(orders: Sequence[str]) -> None:
+    """Pay a part of each order back."""
+    from orders.lifecycle import refunds
+
+    for order in orders:
+        refunds.refund(UUID(order), PART, REASON, id_=uuid4(), by=None)
+
+
+def send_back(orders: Sequence[str]) -> None:
+    """Ask for one unit of each order to be sent back."""
+    from orders.lifecycle import returns
+    from orders.models import OrderLine
+
+    for order in orders:
+        line = OrderLine.objects.filter(order=order).first()
+        assert line, order
+        returns.ask(UUID(order), {line.sku: 1}, "other", id_=uuid4())
+
+
 ACTIONS: dict[str, Callable[[Sequence[str]], None]] = {
-    action.__name__: action for action in (undo, hold, release, resubmit, catch_up)
+    action.__name__: action
+    for action in (undo, hold, release, resubmit, catch_up, refund, send_back)
 }
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ def refunds(run: Running, **fault: object) -> Iterator[None]:
     known = run.place(ORDERS)
     run.quiet()
     with scripted(run.stack, {"partner": "payment", "action": "refund", **fault}):
-        run.stack.python("drill.shop_staff", "refund", *known)
+        run.stack.python("drill.operator", "refund", *known)
         yield
         wait_for_faults(run)
         wait_for(lambda: run.stack.count(PAID, known) == ORDERS, "all is paid back", 90)
@@ -33,7 +33,7 @@ def returns(run: Running, **fault: object) -> Iterator[None]:
     known = run.place(ORDERS)
     run.quiet()
     with scripted(run.stack, {"partner": "shipping", "action": "label", **fault}):
-        run.stack.python("drill.shop_staff", "send_back", *known)
+        run.stack.python("drill.operator", "send_back", *known)
         yield
         wait_for_faults(run)
         wait_for(lambda: run.stack.count(LABELLED, known) == ORDERS, "all have a label", 90)

@@ -68,7 +68,7 @@ def leave_out(order_id: UUID, attempt: int, sku: str) -> api.Refusal | None:
     changed, charges, special = _left(before, lines)
     total = changed["total"]
     changed["confirmation"] = confirmation(
-        Recipient(order=order.id, name=order.name, language=order.language),
+        Recipient.of(order),
         total,
         order.currency,
         charges,

@@ -14,7 +14,7 @@ from .message import Mail
 
 def again(row: Claim) -> Mail:
     """Return the letter that the goods were sent again."""
-    to = _recipient(row)
+    to = Recipient.of(row.order)
     with translation.override(to.language):
         letter = Email(
             subject=_("We send your order %(number)s again") % {"number": to.number},
@@ -29,7 +29,7 @@ def again(row: Claim) -> Mail:
 
 def send_refused(row: Claim) -> None:
     """Post the letter that a parcel has arrived by what is known."""
-    to = _recipient(row)
+    to = Recipient.of(row.order)
     with translation.override(to.language):
         letter = Email(
             subject=_("Your parcel of order %(number)s") % {"number": to.number},
@@ -41,8 +41,3 @@ def send_refused(row: Claim) -> None:
             act=pgettext("a link in a letter", "See your order"),
         )
         api.submit_many([posting(f"claim-refused:{row.id}", to, row.order.email, letter)])
-
-
-def _recipient(row: Claim) -> Recipient:
-    order = row.order
-    return Recipient(order=order.id, name=order.name, language=order.language)

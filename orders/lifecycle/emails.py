@@ -55,6 +55,11 @@ class Recipient:
     name: str
     language: str
 
+    @classmethod
+    def of(cls, order: Order) -> "Recipient":
+        """Return the customer of an order."""
+        return cls(order=order.id, name=order.name, language=order.language)
+
     @property
     def number(self) -> str:
         """The order's number, or ""."""
@@ -131,7 +136,7 @@ def send_due(orders: Mapping[UUID, int], reminders: Mapping[str, Reminder] = {})
         progress = snapshots.of(order)
         if progress is None:
             continue
-        to = Recipient(order=order.id, name=order.name, language=order.language)
+        to = Recipient.of(order)
         with translation.override(to.language):
             seen = tracking.track(
                 progress,

@@ -62,7 +62,7 @@ def _issue(orders: Collection[UUID]) -> None:
             if line.sku in emailed and order.id not in known
             for unit in range(1, line.quantity + 1)
         ]
-        to = Recipient(order=order.id, name=order.name, language=order.language)
+        to = Recipient.of(order)
         for start in range(0, len(units), IN_ONE_LETTER):
             letter = uuid5(order.id, f"gift-cards:{start}")
             cards = [

@@ -37,7 +37,7 @@ def refunded(order: Order, amount: int, reason: str, on_card: int = 0) -> Mail:
 
     It is sent once the money is on its way.
     """
-    to = Recipient(order=order.id, name=order.name, language=order.language)
+    to = Recipient.of(order)
     values = {
         "number": to.number,
         "amount": api.format_money(amount, order.currency),

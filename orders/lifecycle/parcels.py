@@ -55,15 +55,12 @@ def receive(messages: Sequence[Status]) -> None:
     if not latest:
         return
     rows = [_row(*of) for of in latest.values()]
-    columns = {f"{name}s": [row[name] for row in rows] for name in rows[0]}
     with connection.cursor() as cursor:
-        cursor.execute(
-            APPLY, {**columns, "lines": [json.dumps(lines) for lines in columns["liness"]]}
-        )
+        cursor.execute(APPLY, {name: [row[name] for row in rows] for name in rows[0]})
 
 
 def _row(message: Status, progress: Progress) -> dict[str, Any]:
-    """Return a parcel's columns, by its task: order/send_parcels/position."""
+    """Return a parcel's values, as APPLY names them, by its task: order/send_parcels/position."""
     order, _, position = message.reference.split("/")
     steps = do_steps(progress)
     booked = next((step for step in steps.values() if step.state is StepState.PROCESSED), None)
@@ -72,14 +69,14 @@ def _row(message: Status, progress: Progress) -> dict[str, Any]:
     result = (booked.result or {}) if booked else {}
     courier = booked is not None and booked.name == BY_COURIER
     return {
-        "order": order,
-        "position": int(position),
-        "warehouse": asked["warehouse"][:60],
-        "lines": asked["lines"],
-        "carrier": (Carrier.COURIER if courier else Carrier.SHIPPING).value if booked else "",
-        "tracking": str(result.get("tracking", ""))[:60],
-        "state": STATES.get(progress.state, ParcelState.PACKING).value,
-        "number": message.number,
+        "orders": order,
+        "positions": int(position),
+        "warehouses": asked["warehouse"][:60],
+        "lines": json.dumps(asked["lines"]),
+        "carriers": (Carrier.COURIER if courier else Carrier.SHIPPING).value if booked else "",
+        "trackings": str(result.get("tracking", ""))[:60],
+        "states": STATES.get(progress.state, ParcelState.PACKING).value,
+        "numbers": message.number,
     }
 
 

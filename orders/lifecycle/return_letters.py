@@ -14,7 +14,7 @@ from .message import Mail
 
 def label(row: Return) -> Mail:
     """Return the letter with the label of a return."""
-    to = _recipient(row)
+    to = Recipient.of(row.order)
     with translation.override(to.language):
         letter = Email(
             subject=_("The label for your return of order %(number)s") % {"number": to.number},
@@ -31,7 +31,7 @@ def label(row: Return) -> Mail:
 
 def send_lapsed(row: Return) -> None:
     """Post the letter that a return ended, as its parcel did not come."""
-    to = _recipient(row)
+    to = Recipient.of(row.order)
     with translation.override(to.language):
         letter = Email(
             subject=_("Your return of order %(number)s has ended") % {"number": to.number},
@@ -48,7 +48,7 @@ def send_lapsed(row: Return) -> None:
 
 def send_refused(row: Return) -> None:
     """Post the letter that nothing is paid back, and why."""
-    to = _recipient(row)
+    to = Recipient.of(row.order)
     with translation.override(to.language):
         letter = Email(
             subject=_("Your return of order %(number)s") % {"number": to.number},
@@ -63,11 +63,6 @@ def send_refused(row: Return) -> None:
 
 def _link() -> str:
     return pgettext("a link in a letter", "See your order")
-
-
-def _recipient(row: Return) -> Recipient:
-    order = row.order
-    return Recipient(order=order.id, name=order.name, language=order.language)
 
 
 def _post(kind: str, row: Return, to: Recipient, letter: Email) -> None:

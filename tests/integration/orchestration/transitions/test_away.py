@@ -11,25 +11,11 @@ from orchestration.payloads.placeholders import done, first, key, not_, result
 from orchestration.testing import outcomes
 from orchestration.workflows.step import Step as Declared
 from orchestration.workflows.workflow import Workflow
+from tests.support.carrier import Carrier
 from tests.support.violations import violations
 
 pytestmark = pytest.mark.django_db
 HOUR = 3600.0
-
-
-class Carrier(api.HttpAgent):
-    name = "carrier"
-    base_url = "http://127.0.0.1:9"
-
-    @api.action
-    async def book(self, call):
-        """Book a parcel."""
-        return await self.post(call, "/book", body=call.payload, expect={"id": str})
-
-    @api.action
-    async def cancel(self, call):
-        """Cancel a parcel."""
-        return await self.post(call, "/cancel", body=call.payload)
 
 
 class Courier(Carrier):

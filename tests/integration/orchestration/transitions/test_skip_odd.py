@@ -4,7 +4,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from orchestration import api, registry
+from orchestration import registry
 from orchestration.agents.errors import Rejected
 from orchestration.decisions.amendment import Amendment
 from orchestration.messaging.messages import Reply
@@ -19,25 +19,11 @@ from orchestration.transitions.resubmit import resubmit
 from orchestration.transitions.undo import undo
 from orchestration.workflows.step import Step as Declared
 from orchestration.workflows.workflow import Workflow
+from tests.support.carrier import Carrier
 from tests.support.engine import new_task
 from tests.support.violations import violations
 
 pytestmark = pytest.mark.django_db
-
-
-class Carrier(api.HttpAgent):
-    name = "carrier"
-    base_url = "http://127.0.0.1:9"
-
-    @api.action
-    async def book(self, call):
-        """Book a parcel."""
-        return await self.post(call, "/book", body=call.payload, expect={"id": str})
-
-    @api.action
-    async def cancel(self, call):
-        """Cancel a parcel."""
-        return await self.post(call, "/cancel", body=call.payload)
 
 
 class Bank(Carrier):
