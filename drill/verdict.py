@@ -27,12 +27,14 @@ SELECT t.reference, t.state, coalesce(o.status, ''), coalesce(o.total, 0), coale
 FROM orchestration_task t LEFT JOIN orders_order o ON o.id::text = t.reference
 WHERE t.reference = ANY(%s)
 """
-# of orders, of their parcels, whose references begin with those of their orders, and of tasks about them
+# of orders, of their parcels, whose references begin with those of their orders, and of tasks about them;
+# those that name the order to the partner, whose totals are by order
 DONE_STEPS = """
 SELECT o.id, s.action, count(*) FROM orchestration_step s
 JOIN orchestration_task t ON t.id = s.task_id
 CROSS JOIN LATERAL (SELECT coalesce(nullif(t.about_reference, ''), split_part(t.reference, '/', 1)) AS id) o
 WHERE o.id = ANY(%s) AND s.direction = 'do' AND s.process_state = 'processed' AND s.done_by = ''
+    AND s.request ? 'order'
 GROUP BY 1, 2
 """
 ALERTED = """
