@@ -9,6 +9,8 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
+import msgspec
+
 from ..database import prepared, sql
 from ..models.inbox import StatusKind
 from . import task_status
@@ -62,7 +64,7 @@ def write(
         "ids": [str(snapshot.task) for snapshot in changed],
         "kinds": [kind.value for kind, _ in last],
         "details": sql.as_json([detail for _, detail in last]),
-        "progress": sql.as_json([_sent(snapshot.progress) for snapshot in changed]),
+        "progress": [msgspec.json.encode(snapshot.progress).decode() for snapshot in changed],
         "versions": [snapshot.version for snapshot in changed],
         "written": [0 if owner_only else len(news.get(snapshot.task, ())) for snapshot in changed],
     }
@@ -75,8 +77,3 @@ def _last(news: "Sequence[StatusUpdate]") -> tuple[StatusKind, Mapping[str, Any]
     if last := (more or list(news))[-1:]:
         return last[0].kind, last[0].detail
     return StatusKind.STEP, {}
-
-
-def _sent(progress: task_status.Progress) -> dict[str, Any]:
-    """Return a task's progress without the input, which its owner has."""
-    return {name: value for name, value in progress.as_json().items() if name != "data"}

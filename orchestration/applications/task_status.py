@@ -1,8 +1,7 @@
 """The progress of a task, which its application reads repeatedly while people watch."""
 
-import json
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from dataclasses import field as dataclass_field
 from datetime import datetime
@@ -12,8 +11,10 @@ from operator import itemgetter
 from typing import Any
 from uuid import UUID
 
+import msgspec
+
 from ..database import prepared, sql
-from ..decisions.compensation import plan
+from ..decisions.compensation import standing
 from ..decisions.flow import CHILDREN
 from ..decisions.progress import RENAMED, StepView
 from ..models.inbox import SUBMISSIONS
@@ -64,7 +65,8 @@ class SetAsideReason(Enum):
 class StepProgress:
     """The progress of one step; an undo step has the name of the step that it undoes.
 
-    What the owner of a task is sent has no counts of `children`, which change without the task.
+    `request` is what the agent is sent: empty until the step begins. What the owner of a task is sent
+    has no counts of `children`, which change without the task.
 
     >>> task = submit("greet", reference="42", data={"name": "Ada"})
     >>> run.go()
@@ -111,14 +113,13 @@ class Progress:
 
     def as_json(self) -> dict[str, Any]:
         """Return it as plain JSON, to store it in a row of your own, for example."""
-        steps = [_plain(vars(step)) for step in self.steps]
-        return _plain(vars(self)) | {"steps": steps}
+        plain: dict[str, Any] = msgspec.to_builtins(self)
+        return plain
 
     @classmethod
     def from_json(cls, plain: Mapping[str, Any]) -> "Progress":
         """Read the result of `as_json`, of this release or an earlier one."""
-        steps = tuple(StepProgress(**_read_back(StepProgress, step)) for step in plain["steps"])
-        return cls(**_read_back(cls, plain) | {"steps": steps})
+        return msgspec.convert(plain, cls)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -178,20 +179,48 @@ def _progress(
     """Return the progress of a task from its rows, one per step."""
     rows = list(rows)
     state, created_at, ended_at, overdue, undo_at, data, *_ = rows[0]
-    steps = [_step(row[TASK_COLUMNS:]) for row in rows if row[TASK_COLUMNS] is not None]
-    undo = plan([StepView(**_named(VIEWED, step)) for step in steps])
+    steps = [
+        dict(zip(STEP_COLUMNS, row[TASK_COLUMNS:], strict=True))
+        for row in rows
+        if row[TASK_COLUMNS] is not None
+    ]
     return Progress(
         state=TaskState(state),
         created_at=created_at,
         ended_at=ended_at,
         overdue=overdue,
-        undoable=undo_at is None and not undo.standing,
+        undoable=undo_at is None and not _standing(steps),
         steps=tuple(
-            StepProgress(**_named(PROGRESSED, step), children=children.get(step["id"], {}))
+            StepProgress(
+                **{name: step[column] for name, column in SHOWN.items()},
+                direction=Direction(step["direction"]),
+                state=StepState(step["process_state"]),
+                request=_json(step["request"]),
+                result=_json(step["result"]),
+                children=children.get(step["id"], {}),
+            )
             for step in steps
         ),
-        data=json.loads(data) if data else {},
+        data=_json(data) or {},
     )
+
+
+def _standing(steps: Iterable[Mapping[str, Any]]) -> Sequence[StepView]:
+    """Return the steps that forbid an undo; few can, and undo steps show of which it is no question."""
+    return standing(
+        [
+            StepView(
+                **{name: step[column] for name, column in JUDGED.items()},
+                **NOT_JUDGED,
+            )
+            for step in steps
+            if step["irreversible"] or step["direction"] == Direction.UNDO
+        ]
+    )
+
+
+def _json(text: str | None) -> Any:
+    return None if text is None else msgspec.json.decode(text)
 
 
 def set_aside(workflow: str, reference: str) -> SetAsideReason | None:
@@ -200,41 +229,42 @@ def set_aside(workflow: str, reference: str) -> SetAsideReason | None:
     return SetAsideReason[rows[0][0]] if rows else None
 
 
-VIEWED = {
-    name: RENAMED.get(name, name) for name in StepView.__struct_fields__ if name != "flow"
-}  # what a plan needs
-PROGRESSED = {
+READ = {"direction", "state", "request", "result", "children"}  # of those that are read from them
+SHOWN = {name: name for name in StepProgress.__dataclass_fields__ if name not in READ}
+JUDGED = {  # what says whether a step was done, or may have been
     name: RENAMED.get(name, name)
-    for name in StepProgress.__dataclass_fields__
-    if name != "children"
+    for name in (
+        *("id", "name", "agent", "state", "attempt", "locked_by", "direction", "outcome"),
+        *("in_doubt", "undo_action", "irreversible"),
+    )
 }
+NOT_JUDGED: dict[str, Any] = {"task": None, "after": (), "request": {}, "result": None}
 # Along task_of_parent
 COUNTS = """
 SELECT parent_id, state, count(*) FROM orchestration_task WHERE parent_id = ANY(%(steps)s::bigint[])
 GROUP BY parent_id, state ORDER BY state
 """
-STEP_COLUMNS = ["id", *sorted({*VIEWED.values(), *PROGRESSED.values()} - {"id"})]
-READ: dict[str, Callable[[Any], Any]] = {
-    **dict.fromkeys(("request", "result", "undo_request"), lambda text: text and json.loads(text)),
-    "direction": Direction,
-    "process_state": StepState,
-}
+STEP_COLUMNS = ["id", *sorted({*SHOWN, *JUDGED.values(), "request", "result"} - {"id"})]
 TASK_COLUMNS = 6
 UNDO_ACTION = TASK_COLUMNS + STEP_COLUMNS.index("undo_action")  # in a row of PROGRESS
 STEP_ID = 2 + TASK_COLUMNS  # in a row of SNAPSHOTS, behind the task's id and version
+# What a step that has not begun would be sent has no values yet, or the step is not needed.
+BEGUN = {
+    "request": "CASE WHEN s.process_state IN ('waiting', 'skipped') THEN '{}' ELSE s.request END"
+}
 # Plain SQL, as each refresh of a live page runs it, and building the queries took longer than running
 # them. The input is long, so only the first row has it.
 PROGRESS = f"""
 SELECT t.state, t.created_at, t.ended_at, t.overdue, t.undo_at,
     CASE WHEN row_number() OVER (ORDER BY s.id) = 1 THEN t.data END,
-    {", ".join(f"s.{name}" for name in STEP_COLUMNS)}
+    {", ".join(BEGUN.get(name, f"s.{name}") for name in STEP_COLUMNS)}
 FROM orchestration_task t LEFT JOIN orchestration_step s ON s.task_id = t.id
 WHERE t.workflow = %(workflow)s AND t.reference = %(reference)s
 ORDER BY s.id
 """  # noqa: S608 - constant columns
 WHEN_READY = {
     "process_state": "CASE WHEN %(ready)s::jsonb ? s.id::text THEN 'pending' ELSE s.process_state END",
-    "request": "coalesce(%(ready)s::jsonb -> s.id::text, s.request)",
+    "request": f"coalesce(%(ready)s::jsonb -> s.id::text, {BEGUN['request']})",
 }
 # The same for several tasks, limited to changed ones; in any order, as no index has theirs.
 SNAPSHOTS = f"""
@@ -247,37 +277,3 @@ SELECT t.id, t.version, t.state, t.created_at, t.ended_at, t.overdue, t.undo_at,
     {", ".join(WHEN_READY.get(name, f"s.{name}") for name in STEP_COLUMNS)}
 FROM news t LEFT JOIN orchestration_step s ON s.task_id = t.id
 """  # noqa: S608 - constant columns
-
-
-def _step(values: Sequence[Any]) -> dict[str, Any]:
-    """Return the row of a step by its columns, its JSON and states read."""
-    row = dict(zip(STEP_COLUMNS, values, strict=True))
-    return row | {name: read(row[name]) for name, read in READ.items()}
-
-
-def _named(columns: Mapping[str, str], row: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: row[column] for name, column in columns.items()}
-
-
-TIMES = dict.fromkeys(("created_at", "ended_at", "resolve_by"), datetime.fromisoformat)
-FROM_JSON: dict[type, dict[str, Callable[[Any], Any]]] = {
-    Progress: {"state": TaskState, **TIMES},
-    StepProgress: {"state": StepState, "direction": Direction, **TIMES},
-}
-
-
-def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return fields as JSON has them."""
-    texts = {name: str(value) for name, value in values.items() if isinstance(value, str)}
-    times = {name: at.isoformat() for name, at in values.items() if isinstance(at, datetime)}
-    return {**values, **texts, **times}
-
-
-def _read_back(kind: type, plain: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of a dataclass that are in JSON, converted to their types."""
-    read = FROM_JSON[kind]
-    return {
-        name: read[name](plain[name]) if name in read and plain[name] is not None else plain[name]
-        for name in vars(kind)["__dataclass_fields__"]
-        if name in plain
-    }

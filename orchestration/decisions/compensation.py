@@ -58,13 +58,7 @@ def plan(steps: Collection[StepView], part: Collection[str] | None = None) -> Un
     """Return the plan for a task with these steps, or for a part of them; what was undone before stays so."""
     does = [step for step in steps if step.direction == Direction.DO]
     before = {step.name for step in steps if step.direction == Direction.UNDO}
-    concerned = [
-        step
-        for step in does
-        if step.state != StepState.CANCELLED
-        and step.name not in before
-        and (part is None or step.name in part)
-    ]
+    concerned = [step for step in _left(steps) if part is None or step.name in part]
     begun = [step for step in concerned if may_be_done(step)]
     undone = {step.name for step in begun if step.undo_action}
     return UndoPlan(
@@ -91,6 +85,23 @@ def plan(steps: Collection[StepView], part: Collection[str] | None = None) -> Un
         ),
         standing=tuple(step for step in begun if step.irreversible),
     )
+
+
+def standing(steps: Collection[StepView]) -> list[StepView]:
+    """Return the steps that cannot be undone although they were done, or may have been."""
+    return [step for step in _left(steps) if step.irreversible and may_be_done(step)]
+
+
+def _left(steps: Collection[StepView]) -> list[StepView]:
+    """Return the steps that an undo has not come to."""
+    before = {step.name for step in steps if step.direction == Direction.UNDO}
+    return [
+        step
+        for step in steps
+        if step.direction == Direction.DO
+        and step.state != StepState.CANCELLED
+        and step.name not in before
+    ]
 
 
 def signature(undo_plan: UndoPlan) -> str:

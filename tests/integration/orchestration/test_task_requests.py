@@ -195,6 +195,9 @@ def test_keeper_gets_the_progress_with_each_message(accepted):
     messages = StatusMessage.objects.filter(reply_to="shop").order_by("id")
     assert [sent.number for sent in messages] == [1, 2, 3]
     assert [sent.progress["state"] for sent in messages] == ["pending", "processing", "processed"]
+    first, second = messages[0].progress["steps"]
+    # what has not begun is not in a message: its template has no values, and each message would have it
+    assert (first["request"], second["request"]) == ({"to": "Ada"}, {})
     known = api.progress("greet", "7")
     sent = api.Progress.from_json(messages[2].progress)
     assert sent == replace(known, data={})
