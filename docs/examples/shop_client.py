@@ -96,6 +96,15 @@ class Shop:
         answer = self._ask("GET", f"/api/returns?{urlencode({'order': order})}")
         return list(answer["returns"])
 
+    def claim(self, order: str, parcel: str) -> dict[str, Any]:
+        """Say that a parcel, by its tracking number, has not arrived; asked again, it is one claim."""
+        return self._ask("POST", "/api/claims", {"order": order, "parcel": parcel})
+
+    def claims(self, order: str) -> list[dict[str, Any]]:
+        """Read the claims of an order."""
+        answer = self._ask("GET", f"/api/claims?{urlencode({'order': order})}")
+        return list(answer["claims"])
+
     def messages(self, *, wait: int = 0, limit: int = 100) -> list[Message]:
         """Fetch the oldest messages; they come again until they are acknowledged."""
         query = urlencode({"wait": wait, "limit": limit})

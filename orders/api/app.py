@@ -13,7 +13,7 @@ from django.views.decorators.csrf import csrf_exempt
 from ninja import NinjaAPI
 from ninja.openapi.schema import OpenAPISchema
 
-from . import orders, problems, products, returns, schemas, status_messages
+from . import claims, orders, problems, products, returns, schemas, status_messages
 from .auth import Token, add_rate_headers
 from .problems import MEDIA_TYPE, Problem
 from .reference import Reference
@@ -63,7 +63,7 @@ class OrdersAPI(NinjaAPI):
 
 def _names_an_order(address: str) -> bool:
     """Return whether an operation is about one thing, which may be unknown: by its address or a field."""
-    return "{" in address or address.endswith("/returns")
+    return "{" in address or address.endswith(("/returns", "/claims"))
 
 
 def _complete(operation: dict[str, Any], *, has_body: bool, has_id: bool) -> None:
@@ -97,6 +97,7 @@ ROUTERS = {
     "/products": products.router,
     "/orders": orders.router,
     "/returns": returns.router,
+    "/claims": claims.router,
     "/status-messages": status_messages.router,
 }
 for prefix, router in ROUTERS.items():

@@ -80,7 +80,7 @@ def ask(request: HttpRequest, new: NewReturn, idempotency_key: Key) -> Status[An
     After the parcel has arrived, staff look at it and pay back what they decide. The same key for the
     same order returns the same return; with other content the request is refused.
     """
-    order = _own(request, new.order)
+    order = own_order(request, new.order)
     pricing.check_each_once(new.lines)
     units = {line.sku: line.quantity for line in new.lines}
     try:
@@ -110,11 +110,11 @@ def list_returns(
 ) -> Mapping[str, Any]:
     """List the returns of an order, oldest first."""
     only(request, "order")
-    rows = Return.objects.filter(order=_own(request, order))
+    rows = Return.objects.filter(order=own_order(request, order))
     return {"returns": [_as_json(row) for row in rows]}
 
 
-def _own(request: HttpRequest, order: UUID) -> UUID:
+def own_order(request: HttpRequest, order: UUID) -> UUID:
     """Return the id of an order of the caller that has a row; another's is not found."""
     mine = Placement.objects.filter(order=order, application=caller(request).name)
     if not mine.exists() or not Order.objects.filter(id=order).exists():

@@ -65,7 +65,9 @@ def _row(message: Status, progress: Progress) -> dict[str, Any]:
     steps = do_steps(progress)
     booked = next((step for step in steps.values() if step.state is StepState.PROCESSED), None)
     # a step that is not needed has no request
-    asked = next(step.request for step in steps.values() if isinstance(step.request.get("lines"), list))
+    asked = next(
+        step.request for step in steps.values() if isinstance(step.request.get("lines"), list)
+    )
     result = (booked.result or {}) if booked else {}
     courier = booked is not None and booked.name == BY_COURIER
     return {

@@ -81,7 +81,7 @@ def test_client_made_from_the_document_places_and_follows_an_order(stack, token)
     assert done == {"acknowledged": 2}
 
 
-def test_example_client_cannot_cancel_a_completed_order(stack, token):
+def test_example_client_places_an_order_and_sends_it_back(stack, token):
     shop = Shop(f"http://localhost:{stack.port}", token)
     order = {
         "email": "ada@example.org",
@@ -99,10 +99,21 @@ def test_example_client_cannot_cancel_a_completed_order(stack, token):
         seen += [message.kind for message in messages if message.reference == placed["id"]]
         assert shop.acknowledge([message.id for message in messages]) == len(messages)
     assert seen == ["received", "completed"]
-    with pytest.raises(ShopError) as refused:
-        shop.cancel(placed["id"])
-    assert (refused.value.status, refused.value.code) == (409, "cannot_be_cancelled")
-    assert placed["id"] in {order["id"] for order in shop.orders(page=1)}
+    order_id, parcel = placed["id"], shop.order(placed["id"])["tracking"]
+    too_late = {
+        "cannot_be_cancelled": lambda: shop.cancel(order_id),
+        "cannot_be_readdressed": lambda: shop.readdress(order_id, order["address"]),
+        "not_claimable": lambda: shop.claim(order_id, parcel),  # or too early
+    }
+    for code, act in too_late.items():
+        with pytest.raises(ShopError) as refused:
+            act()
+        assert (refused.value.status, refused.value.code) == (409, code)
+    assert order_id in {order["id"] for order in shop.orders(page=1)}
+    back = shop.send_back(key=key, order=order_id, lines=order["lines"], reason="damaged")
+    wait_for(lambda: shop.returns(order_id)[0]["label"], "it has a label", 60)
+    assert [known["id"] for known in shop.returns(order_id)] == [back["id"]]
+    assert shop.claims(order_id) == []
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

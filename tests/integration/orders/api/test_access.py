@@ -30,6 +30,8 @@ TABLE = {  # route: method, address, body, and the statuses for owner, other and
     "changeAddress": ("post", "orders/{order}/address", {}, (422, 422, 403)),
     "askForReturn": ("post", "returns", {}, (400, 400, 403)),
     "listReturns": ("get", "returns?order={order}", None, (200, 404, 403)),
+    "claimParcel": ("post", "claims", {}, (422, 422, 403)),
+    "listClaims": ("get", "claims?order={order}", None, (200, 404, 403)),
     "fetchStatusMessages": ("get", "status-messages", None, (200, 200, 403)),
     "acknowledgeStatusMessages": (
         "post", "status-messages/acknowledge", {"ids": [1]}, (200, 200, 403)),
