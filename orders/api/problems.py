@@ -34,8 +34,8 @@ WHAT_TO_DO = {  # by code
     "cannot_be_readdressed": "Leave the address, or contact the shop's staff. Within another country, cancel "
     "the order and place a new one.",
     "not_returnable": "Only completed orders can be sent back, and only for some weeks.",
-    "not_claimable": "Claim a parcel of a completed order, by its tracking number, some days after it was sent. "
-    "It cannot be claimed if something of the order comes back.",
+    "not_claimable": "Claim a parcel of a completed order, by its tracking number, some days "
+    "after it was sent. It cannot be claimed if something of the order comes back.",
     "too_many_units": "Send at most the units in left.",
     "not_taken_yet": "Retry after the number of seconds in Retry-After.",
     "price_changed": "Check the lines in the answer. To accept the new total, send it as "
