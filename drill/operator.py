@@ -98,9 +98,21 @@ def send_back(orders: Sequence[str]) -> None:
         returns.ask(UUID(order), {line.sku: 1}, "other", id_=uuid4())
 
 
+def exchange(orders: Sequence[str]) -> None:
+    """Have one unit of each order exchanged for the same: asked for, arrived and inspected."""
+    from orders.demo import afterwards
+    from orders.lifecycle.snapshots import of
+    from orders.models import Order
+
+    for order in Order.objects.filter(id__in=orders):
+        progress = of(order)
+        assert progress, order
+        assert afterwards.exchange(order.id, progress), order
+
+
 ACTIONS: dict[str, Callable[[Sequence[str]], None]] = {
     action.__name__: action
-    for action in (undo, hold, release, resubmit, catch_up, refund, send_back)
+    for action in (undo, hold, release, resubmit, catch_up, refund, send_back, exchange)
 }
 
 if __name__ == "__main__":

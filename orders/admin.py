@@ -17,13 +17,14 @@ from django.utils.safestring import mark_safe
 
 from orchestration.api import CappedPaginator, format_money
 
+from . import handling
 from .admin_export import as_csv
 from .admin_figures import figures
 from .admin_gift_cards import GiftCardAdmin  # noqa: F401 - registers itself
 from .admin_prices import DatedPriceInline, NewDatedPriceInline
 from .admin_read_only import ReadOnly
 from .admin_refunds import refund_page
-from .admin_returns import ClaimInline, ReturnInline, returns_page
+from .admin_returns import ClaimInline, ReturnInline, follows, returns_page
 from .admin_subscriptions import SubscriptionAdmin  # noqa: F401 - registers itself
 from .amount_fields import InCurrency
 from .charges import from_json
@@ -147,7 +148,7 @@ class OrderAdmin(ReadOnly, admin.ModelAdmin):  # type: ignore[type-arg] # as abo
     list_filter = ["status", "created_at"]
     search_fields = ["number", "email", "id"]
     exclude = ["snapshot", "asked", "total"]  # the task's page shows the first two
-    readonly_fields = ["amount", "price", "money", "task"]
+    readonly_fields = ["amount", "price", "money", "follows", "task"]
     inlines = [LineInline, ParcelInline, RefundInline, ReturnInline, ClaimInline]
     # counting millions of orders is slow
     paginator = CappedPaginator
@@ -215,8 +216,8 @@ class OrderAdmin(ReadOnly, admin.ModelAdmin):  # type: ignore[type-arg] # as abo
     @admin.display(description="how the total comes about")
     def price(self, order: Order) -> str:
         """Show subtotal, shipping, discount, total and tax."""
-        gift_card = order.total - order.to_pay
-        lines = sums(order.total, order.currency, from_json(order.charges), gift_card)
+        special = handling.from_json(order.handling)
+        lines = sums(order.total, order.currency, from_json(order.charges), special)
         return format_html_join(linebreak, "{}: {}", ((line.label, line.amount) for line in lines))
 
     @admin.display(description="money in and out")
@@ -238,6 +239,11 @@ class OrderAdmin(ReadOnly, admin.ModelAdmin):  # type: ignore[type-arg] # as abo
         on_card = order.refunds.filter(state=RefundState.PAID).aggregate(sum=Sum("on_card"))["sum"]
         rest = format_money(balance(moved) - order.refunded + (on_card or 0), order.currency)
         return format_html("{}<br>kept: {}", rows, rest)
+
+    @admin.display(description="sent for a return of")
+    def follows(self, order: Order) -> str:
+        """Link to the order that something came back from, if this is sent for it."""
+        return follows(order)
 
     @admin.display(description="task")
     def task(self, order: Order) -> str:

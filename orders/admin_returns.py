@@ -4,16 +4,19 @@ from typing import Any
 from uuid import UUID
 
 from django.contrib import admin, messages
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect
 from django.template.response import TemplateResponse
 from django.urls import reverse
+from django.utils.html import format_html
 
 from orchestration.api import format_money
 
 from .admin_read_only import ReadOnly
-from .lifecycle import returns
-from .models import Claim, Order, Return
+from .lifecycle import exchange_offers, returns
+from .lifecycle.numbers import order_number
+from .models import Claim, Exchange, Order, Return
 from .models.claim import ClaimState
 from .models.returned import ReturnState
 
@@ -22,6 +25,7 @@ WORDS = {  # for staff; those of the customer are the states' own
     ReturnState.AWAITED: "its parcel is awaited",
     ReturnState.ARRIVED: "has arrived; a person of the group returns decides on the page Decisions",
     ReturnState.REFUNDED: "ended, and money is paid back",
+    ReturnState.REPLACED: "ended, and other goods are sent for it",
     ReturnState.REFUSED: "ended, and nothing is paid back",
     ReturnState.LAPSED: "ended, as no parcel came",
 }
@@ -49,8 +53,14 @@ class ReturnInline(ReadOnly, admin.StackedInline):  # type: ignore[type-arg] # a
 
     model = Return
     extra = 0
-    fields = ["units", "stands", "reason", "label", "worth", "note", "created_at"]
-    readonly_fields = ["units", "stands", "worth"]
+    fields = [
+        "units", "stands", "reason", "label", "worth", "wish", "replacement", "note", "created_at",
+    ]  # fmt: skip
+    readonly_fields = ["units", "stands", "worth", "wish", "replacement"]
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Return]:
+        """Read what was sent for them with them."""
+        return super().get_queryset(request).select_related("exchange")
 
     @admin.display(description="goods")
     def units(self, row: Return) -> str:
@@ -69,6 +79,36 @@ class ReturnInline(ReadOnly, admin.StackedInline):  # type: ignore[type-arg] # a
         return (
             f"{format_money(row.paid, currency)} of {format_money(row.amount, currency)} paid back"
         )
+
+    @admin.display(description="wished for it")
+    def wish(self, row: Return) -> str:
+        """Show what the customer wants for them."""
+        if not row.exchange_for:
+            return "money"
+        wished = exchange_offers.read(row.exchange_for)
+        return f"{wished.words}, at {format_money(wished.total, row.order.currency)}"
+
+    @admin.display(description="sent for it")
+    def replacement(self, row: Return) -> str:
+        """Link to the order that is sent for them."""
+        return order_link(row.replacement) if row.replacement else "-"
+
+
+def order_link(order: UUID) -> str:
+    """Return a link to an order in the admin."""
+    address = reverse("admin:orders_order_change", args=[order])
+    return format_html('<a href="{}">{}</a>', address, order_number(order))
+
+
+def follows(order: Order) -> str:
+    """Link to the order for whose return an order is sent, and to the one that paid, if another did."""
+    exchange = Exchange.objects.select_related("of").filter(order=order.pk).first()
+    if exchange is None:
+        return "-"
+    of = order_link(exchange.of.order_id)
+    if exchange.payer_id == exchange.of.order_id:
+        return of
+    return format_html("{}; paid by {}", of, order_link(exchange.payer_id))
 
 
 class ClaimInline(ReadOnly, admin.StackedInline):  # type: ignore[type-arg] # as above

@@ -14,7 +14,11 @@ LONGEST = 366  # days at once
 # the tax of an order is a list in its row.
 FIGURES = """
 WITH placed AS (
-    SELECT (o.created_at AT TIME ZONE %(zone)s)::date AS day, o.currency, o.refunded AS parts,
+    SELECT (o.created_at AT TIME ZONE %(zone)s)::date AS day, o.currency,
+        -- what is sent for goods that came back is a sale of its own; by the index of the payer
+        o.refunded + (SELECT coalesce(sum(x.amount), 0) FROM orders_exchange x
+            JOIN orders_order r ON r.id = x.order AND r.status = 'confirmed'
+            WHERE x.payer_id = o.id) AS parts,
         -- what is bought with a gift card is a sale, and the card is none
         o.total - coalesce((o.handling->>'gifts')::bigint, 0) AS total,
         coalesce((o.charges->>'shipping')::bigint, 0) AS shipping,

@@ -34,16 +34,22 @@ CountedLine = TypeVar("CountedLine", bound=Counted)
 class Handling:
     """What is special about an order.
 
-    `gift_card` was paid by one. `emailed` has the SKUs of gift cards that are bought, `made` the days by the
-    SKUs of what is made to order. `ships`: there is a parcel. Nothing is reserved or charged before
-    `released_at`.
+    `gift_card` was paid by one, `exchange` by goods that came back. `emailed` has the SKUs of gift cards that
+    are bought, `made` the days by the SKUs of what is made to order. `ships`: there is a parcel. Nothing is
+    reserved or charged before `released_at`.
     """
 
     gift_card: int = 0
+    exchange: int = 0
     emailed: tuple[str, ...] = ()
     made: Mapping[str, int] = field(default_factory=dict)
     ships: bool = True
     released_at: datetime | None = None
+
+    @property
+    def paid(self) -> int:
+        """What is paid otherwise than by the customer's payment."""
+        return self.gift_card + self.exchange
 
     @property
     def days(self) -> int:
@@ -59,10 +65,12 @@ class Handling:
         return self.released_at is not None and now < self.released_at
 
     def of_fewer(self, lines: Sequence[Counted], paid: int, total: int) -> "Handling":
-        """Return it if these lines are left: the gift card pays what is above the other payment, `paid`."""
+        """Return it if these lines are left: what is above the payment, `paid`, is paid as before."""
         left = {line.sku for line in lines}
+        rest = total - min(paid, total)
         return Handling(
-            gift_card=total - min(paid, total),
+            gift_card=0 if self.exchange else rest,
+            exchange=rest if self.exchange else 0,
             emailed=tuple(sku for sku in self.emailed if sku in left),
             made={sku: days for sku, days in self.made.items() if sku in left},
             ships=not left <= set(self.emailed),
@@ -77,7 +85,8 @@ class Handling:
         """Return JSON with what the steps of the workflow take."""
         return {
             "gift_card": self.gift_card,
-            "to_pay": total - self.gift_card,
+            **({"exchange": self.exchange} if self.exchange else {}),
+            "to_pay": total - self.paid,
             "emailed": list(self.emailed),
             "gifts": sum(line.price for line in lines if line.sku in self.emailed),
             "made": dict(self.made),
@@ -100,6 +109,7 @@ def from_json(value: Mapping[str, Any] | None) -> Handling:
     at = value["released_at"]
     return Handling(
         gift_card=value["gift_card"],
+        exchange=value.get("exchange", 0),
         emailed=tuple(value["emailed"]),
         made=value["made"],
         ships=value.get("ships", True),
@@ -108,6 +118,6 @@ def from_json(value: Mapping[str, Any] | None) -> Handling:
 
 
 def to_pay(data: Mapping[str, Any]) -> int:
-    """Return what an order's message leaves to pay beside a gift card."""
+    """Return what an order's message leaves to pay beside a gift card or an exchange."""
     left: int = (data.get("handling") or {}).get("to_pay", data["total"])
     return left

@@ -85,10 +85,17 @@ class Shop:
         return self._ask("POST", f"/api/orders/{order}/address", address)
 
     def send_back(
-        self, order: str, *, key: str, lines: Sequence[Mapping[str, Any]], reason: str = "other"
+        self,
+        order: str,
+        *,
+        key: str,
+        lines: Sequence[Mapping[str, Any]],
+        reason: str = "other",
+        exchange_for: Sequence[Mapping[str, Any]] = (),
     ) -> dict[str, Any]:
-        """Ask for a return of `lines`; the same `key` is one return of this order."""
+        """Ask for a return of `lines`, for money or goods; the same `key` is one return of this order."""
         body = {"order": order, "lines": list(lines), "reason": reason}
+        body |= {"exchange_for": list(exchange_for)} if exchange_for else {}
         return self._ask("POST", "/api/returns", body, {"Idempotency-Key": key})
 
     def returns(self, order: str) -> list[dict[str, Any]]:

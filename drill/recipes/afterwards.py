@@ -1,4 +1,4 @@
-"""What comes after an order, refunds and returns, while the partners' answers get lost."""
+"""What comes after an order, refunds, returns and exchanges, while the partners' answers get lost."""
 
 from collections.abc import Iterator
 
@@ -13,6 +13,11 @@ SELECT count(*) FROM orchestration_step s JOIN orchestration_task t ON t.id = s.
 WHERE t.about_reference = ANY(%s) AND s.process_state IN ('pending', 'processing')
 """
 LABELLED = "SELECT count(*) FROM orders_return WHERE order_id = ANY(%s::uuid[]) AND label <> ''"
+
+SENT = """
+SELECT count(*) FROM orders_exchange x JOIN orders_order o ON o.id = x.order
+WHERE x.payer_id = ANY(%s::uuid[]) AND o.status = 'confirmed'
+"""
 
 
 @recipe
@@ -41,3 +46,16 @@ def returns(run: Running, **fault: object) -> Iterator[None]:
     made = run.stack.sandbox("/ledger/summary")
     labels = {made[order]["labels"] - made[order]["labels_void"] for order in known}
     assert labels == {1}, f"returns have {labels} labels"
+
+
+@recipe
+def exchanges(run: Running, **fault: object) -> Iterator[None]:
+    """Have customers exchange goods, while the inventory's answers about the replacements have a fault."""
+    known = run.place(ORDERS)
+    run.quiet()
+    with scripted(run.stack, {"partner": "inventory", "action": "reserve", **fault}):
+        run.stack.python("drill.operator", "exchange", *known)
+        yield
+        wait_for_faults(run)
+        wait_for(lambda: run.stack.count(SENT, known) == ORDERS, "all replacements are sent", 120)
+        wait_for(lambda: run.stack.count(AT_WORK, known) == 0, "the returns have ended", 90)

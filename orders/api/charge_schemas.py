@@ -16,6 +16,7 @@ CHARGES_EXAMPLE: dict[str, Any] = {
     "discount_code": "WELCOME",
     "taxes": [{"percent": 7.0, "net": 2056, "tax": 144}],
     "gift_card_paid": 0,
+    "exchange_paid": 0,
     "to_pay": 2200,
     "released_at": None,
     "made_within_days": None,
@@ -44,6 +45,9 @@ class Charged(Schema):
         Field(description="In the total, by rate. Empty: nothing in it is taxed, as in exports."),
     ] = []
     gift_card_paid: Annotated[int, Field(description="Of the total, by a gift card.")] = 0
+    exchange_paid: Annotated[
+        int, Field(description="Of the total, by goods that came back of another order.")
+    ] = 0
     to_pay: Annotated[
         int | None, Field(description="What that leaves; 0 asks for no payment.", examples=[2200])
     ] = None

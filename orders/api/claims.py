@@ -72,7 +72,7 @@ def ask(request: HttpRequest, new: NewClaim) -> Status[Any]:
     """
     order = own_order(request, new.order)
     try:
-        row = claims.ask(order, new.parcel, id_=uuid5(order, f"claim/{new.parcel}"))
+        row = claims.ask(order.id, new.parcel, id_=uuid5(order.id, f"claim/{new.parcel}"))
     except claims.NotClaimable:
         detail = "This parcel cannot be claimed now. Nothing was changed."
         raise conflict("not_claimable", detail) from None

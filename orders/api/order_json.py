@@ -8,11 +8,11 @@ from django.urls import reverse
 
 from orchestration import api
 from orders import handling
-from orders.charges import Charges, from_json
-from orders.handling import Handling
+from orders.charges import from_json
 from orders.lifecycle import access as links
 from orders.lifecycle import snapshots
 from orders.lifecycle.numbers import order_number
+from orders.lifecycle.order_offer import charged, handled
 from orders.lifecycle.paying import payment_due
 from orders.lifecycle.requests import Change, ChangeRequest
 from orders.lifecycle.tracking import parcel
@@ -40,29 +40,6 @@ def _known(request: HttpRequest, row: Placement) -> dict[str, Any]:
         "placed_at": row.created_at,
         **({"to_pay": row.offer["total"], **row.offer} if row.offer else {}),
         "url": request.build_absolute_uri(reverse("api:order", args=[row.order])),
-    }
-
-
-def charged(charges: Charges) -> dict[str, Any]:
-    """Return what an order costs beyond its lines."""
-    return {
-        "shipping": charges.shipping,
-        "discount": charges.discount,
-        "discount_code": charges.code,
-        "taxes": [
-            {"percent": tax.rate / 100, "net": tax.net, "tax": tax.tax} for tax in charges.taxes
-        ],
-    }
-
-
-def handled(special: Handling, total: int) -> dict[str, Any]:
-    """Return how an order is paid, and when it comes if not at once."""
-    at = special.released_at
-    return {
-        "gift_card_paid": special.gift_card,
-        "to_pay": total - special.gift_card,
-        "released_at": at.isoformat() if at else None,
-        "made_within_days": special.days or None,
     }
 
 

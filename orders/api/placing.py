@@ -8,11 +8,12 @@ from orders.cards import NO_CARD
 from orders.currency import LARGEST_TOTAL, shop_currency
 from orders.lifecycle import discounts, gift_cards, placement
 from orders.lifecycle.message import Message
+from orders.lifecycle.order_offer import charged, handled
 from orders.models import Placement
 from orders.shop.forms import CheckoutForm
 from orders.shop.quote import Quote
 
-from . import order_json, pricing, schemas
+from . import pricing, schemas
 from .problems import Problem, conflict, invalid
 
 # plain SQL: the ORM took longer to build these than the database to run them
@@ -72,8 +73,8 @@ def _agree(
     quote = pricing.quote_of(order, application)
     charges = quote.charges
     amounts = {
-        **order_json.charged(charges),
-        **order_json.handled(quote.handling, quote.total),
+        **charged(charges),
+        **handled(quote.handling, quote.total),
         "total": quote.total,
         "lines": [pricing.line_json(line) for line in quote.cart.lines],
     }

@@ -40,12 +40,12 @@ def quote_of(order: schemas.NewOrder, application: str) -> Quote:
     return quote
 
 
-def check_each_once(lines: Sequence[schemas.NewLine]) -> None:
-    """Raise `Problem` for a product that is on two lines."""
+def check_each_once(lines: Sequence[schemas.NewLine], part: str = "lines") -> None:
+    """Raise `Problem` for a product that is on two lines of the field `part`."""
     names = [line.sku for line in lines]
     if twice := [number for number, name in enumerate(names) if name in names[:number]]:
         raise invalid(
-            [field_error(f"lines.{n}.sku", ["A product may be on one line only."]) for n in twice]
+            [field_error(f"{part}.{n}.sku", ["A product may be on one line only."]) for n in twice]
         )
 
 

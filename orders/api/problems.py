@@ -37,6 +37,8 @@ WHAT_TO_DO = {  # by code
     "not_claimable": "Claim a parcel of a completed order, by its tracking number, some days "
     "after it was sent. It cannot be claimed if something of the order comes back.",
     "too_many_units": "Send at most the units in left.",
+    "too_dear": "Wish for goods that cost no more than worth, or leave out exchange_for.",
+    "not_exchangeable": "Leave out exchange_for.",
     "not_taken_yet": "Retry after the number of seconds in Retry-After.",
     "price_changed": "Check the lines in the answer. To accept the new total, send it as "
     "expected_total with a new key.",
@@ -48,7 +50,7 @@ WHAT_TO_DO = {  # by code
     "invalid": "Correct what is named in errors, and send the request again.",
     "key_used": "Use a new key for another order. The order placed with this key is unchanged.",
     "too_much": "Place several orders, each below this total.",
-    "not_sold": "Remove the lines named in errors, and place the order again.",
+    "not_sold": "Remove the lines named in errors, and send the request again with a new key.",
     "too_often": "Wait for the number of seconds in Retry-After.",
     "failed": "The error is not in your request. Send the same request again later.",
     "database_away": "Send the same request again after the number of seconds in Retry-After. An order with "

@@ -86,13 +86,16 @@ CHECKS = (
         remedy=MONEY,
         query=f"""
         SELECT t.reference, 'says that ' || o.refunded || ' of ' || o.total || ' were paid back, its refunds '
-            || f.paid || ' and ' || f.asked || ' under way (in minor units)'
+            || f.paid || ' and ' || f.asked || ' under way, and replacements cost ' || x.cost
+            || ' (in minor units)'
         FROM audit_task t JOIN orders_order o ON o.id = t.order_id
         CROSS JOIN LATERAL (SELECT coalesce(sum(amount) FILTER (WHERE state = 'paid'), 0) AS paid,
             coalesce(sum(amount) FILTER (WHERE state = 'asked'), 0) AS asked
             FROM orders_refund WHERE order_id = o.id) f
+        CROSS JOIN LATERAL (SELECT coalesce(sum(amount - returned), 0) AS cost
+            FROM orders_exchange WHERE payer_id = o.id) x
         WHERE t.workflow = '{WORKFLOW}'
-          AND (o.refunded <> f.paid OR f.paid + f.asked > o.total)
+          AND (o.refunded <> f.paid OR f.paid + f.asked + x.cost > o.total)
         """,  # noqa: S608 - no input in it
     ),
     Check(

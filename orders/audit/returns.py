@@ -38,7 +38,9 @@ def _without_refund(table: str, workflow: str) -> Check:
         SELECT t.reference, 'pays ' || r.paid || ' minor units back, but the order has no such refund'
         FROM audit_task t JOIN {table} r ON r.id = t.order_id
         WHERE t.workflow = '{workflow}' AND r.paid > 0 AND NOT EXISTS (
-            SELECT 1 FROM orders_refund f WHERE f.order_id = r.order_id AND f.amount = r.paid)
+            -- of a replacement, at the order that paid it
+            SELECT 1 FROM orders_refund f WHERE f.amount = r.paid AND f.order_id = coalesce((
+                SELECT x.payer_id FROM orders_exchange x WHERE x.order = r.order_id), r.order_id))
         """,  # noqa: S608 - no input in it
     )
 

@@ -1,4 +1,4 @@
-"""What customers of the demo do after they ordered: send something back, move."""
+"""What customers of the demo do after they ordered: send something back, exchange it, move."""
 
 from dataclasses import replace
 from uuid import UUID, uuid4
@@ -7,6 +7,7 @@ from orchestration import api
 from orders.lifecycle import queries, readdressing, returns
 from orders.lifecycle.paying import payment_due
 from orders.models import Return
+from orders.shop.exchange_wish import wish
 
 NOTE = "The lid is missing."
 
@@ -23,11 +24,28 @@ def send_back_and_be_paid(order: UUID, progress: api.Progress) -> object:
     """Ask for a return; the parcel arrives, and staff pay half of it back."""
     row = send_back(order, progress)
     if row is not None:
-        returns.arrived(row.id, by="demo")
-        seen = {"percent": 50, "restock": True, "note": NOTE}
-        task = api.TaskHandle(returns.RETURN_WORKFLOW, str(row.id))
-        task.complete(returns.INSPECT, result=seen, actor="demo", id=uuid4())
+        inspect(row, percent=50, note=NOTE)
     return row
+
+
+def exchange(order: UUID, _progress: api.Progress) -> object:
+    """Ask for one unit again, as it is damaged; the parcel arrives, and staff have it sent."""
+    details = queries.details(order)
+    if details is None:
+        return None
+    unit = {details.lines[0].sku: 1}
+    same = wish(unit, details.address.country)
+    row = returns.ask(order, unit, "damaged", id_=uuid4(), wish=same)
+    inspect(row, percent=100, note="")
+    return row
+
+
+def inspect(row: Return, *, percent: int, note: str) -> None:
+    """Have a parcel arrive, and decide about it as staff."""
+    returns.arrived(row.id, by="demo")
+    seen = {"percent": percent, "restock": True, "note": note}
+    task = api.TaskHandle(returns.RETURN_WORKFLOW, str(row.id))
+    task.complete(returns.INSPECT, result=seen, actor="demo", id=uuid4())
 
 
 def asked_by_the_bank(progress: api.Progress) -> bool:

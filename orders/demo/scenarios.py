@@ -115,6 +115,7 @@ SCENARIOS = (
         ready=completed,
         act=afterwards.send_back_and_be_paid,
     ),
+    Scenario(name="completed, and exchanged", ready=completed, act=afterwards.exchange),
     Scenario(
         name="goes to another address",
         card=Card.ASKS,

@@ -22,7 +22,7 @@ from orders.models.claim import ClaimState
 from orders.models.order import OrderStatus
 from orders.models.returned import ReturnState
 
-from . import claim_letters, loading, refunds, snapshots
+from . import claim_letters, exchanged, loading, refunds, snapshots
 from .message import WORKFLOW
 
 CLAIM_WORKFLOW = "claim_parcel"
@@ -119,8 +119,7 @@ def receive(messages: Sequence[api.Status]) -> None:
     if not ended:
         return
     # orders first, in the order of their ids, as `ask` and the refunds lock them
-    orders = Order.objects.filter(claims__in=list(map(UUID, ended))).order_by("id")
-    locked = {order.id: order for order in orders.select_for_update(no_key=True, of=("self",))}
+    locked = exchanged.locked(Claim.objects.filter(id__in=ended).values_list("order", flat=True))
     rows = Claim.objects.filter(id__in=ended, state=ClaimState.ASKED)
     for row in rows:
         row.order = locked[row.order_id]

@@ -94,7 +94,7 @@ def confirmation(
                     _("Thank you, and enjoy it."),
                 ],
                 act=pgettext("a link in a letter", "See your order"),
-                sums=sums(total, currency, charges, handling.gift_card),
+                sums=sums(total, currency, charges, handling),
             ),
         )
 
@@ -121,7 +121,7 @@ def received(message: Message) -> api.Posting:
             ],
             act=_("Follow your order"),
             goes_to=message.address.lines if message.handling.ships else (),
-            sums=sums(message.total, message.currency, message.charges, message.handling.gift_card),
+            sums=sums(message.total, message.currency, message.charges, message.handling),
         )
         return posting("received", to, message.email, letter)
 

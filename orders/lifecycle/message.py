@@ -170,7 +170,7 @@ def read(data: Mapping[str, Any]) -> Message:
         also = " with shipping and discount" if charges.extra else ""
         raise Malformed(f"total is {data['total']!r}, but the lines add up to {total}{also}")
     check_sums(handling, data.get("handling"), lines, total)
-    methods = Card.values if total > handling.gift_card else [NO_CARD]
+    methods = Card.values if total > handling.paid else [NO_CARD]
     payment_method = one_of(methods, data["payment_method"], "payment method")
     currency = one_of([shop_currency()], data["currency"], "currency")
     customer = data["customer"]

@@ -20,7 +20,7 @@ def read_handling(value: Any, lines: Sequence[Counted]) -> Handling:
     """
     if value is None:
         return NONE
-    check_fields(value, "the handling", FIELDS, optional="ships")
+    check_fields(value, "the handling", FIELDS, optional="ships exchange")
     skus = {line.sku for line in lines}
     emailed, made = value["emailed"], value["made"]
     if not isinstance(emailed, list) or not isinstance(made, Mapping):
@@ -30,6 +30,8 @@ def read_handling(value: Any, lines: Sequence[Counted]) -> Handling:
     if value.get("ships", False) is not False:  # it is there where nothing ships
         raise Malformed(f"ships is {value['ships']!r}")
     integer(value["gift_card"], "gift_card", least=0, most=LARGEST_TOTAL)
+    if "exchange" in value:  # it is there where goods that came back pay
+        integer(value["exchange"], "exchange", most=LARGEST_TOTAL)
     for days in made.values():
         integer(days, "days", most=MOST_DAYS)
     _check_moment(value["released_at"])
@@ -38,7 +40,7 @@ def read_handling(value: Any, lines: Sequence[Counted]) -> Handling:
 
 def check_sums(handling: Handling, value: Any, lines: Sequence[Counted], total: int) -> None:
     """Raise `Malformed` unless what a message says of the handling follows from its lines and total."""
-    if handling.gift_card > total or handling.as_json(lines, total) != (value or {}):
+    if handling.paid > total or handling.as_json(lines, total) != (value or {}):
         raise Malformed(f"handling is {value!r}, which does not fit the lines")
 
 

@@ -16,7 +16,9 @@ from orders.handling import Handling
 from orders.models import Placement
 
 from . import discounts, emails, gift_cards
-from .message import APPLICATION, WORKFLOW, Mail, Message
+from .message import APPLICATION, WORKFLOW, Mail, Message, fingerprint
+
+REPLACEMENTS = "replacements"  # they take turns with other orders, as one
 
 CLAIM = """
 INSERT INTO orders_placement ("order", fingerprint, customer_id, application, offer)
@@ -75,17 +77,45 @@ def place(
             if before.fingerprint != content:
                 raise OtherContent(message.number)
             return before
-        task = api.Posting(
-            workflow=WORKFLOW,
-            reference=str(message.order),
-            data=message.as_json(),
-            reply_to=application or APPLICATION,
-            fairness_key=fairness_key,
-            priority=priority,
-        )
+        task = _task(message, application, fairness_key=fairness_key, priority=priority)
         api.submit_many([task, replace(emails.received(message), fairness_key=task.key)])
         _use_codes(message, gift_card)  # last: others with these codes wait from here on
     return new
+
+
+def place_replacement(
+    message: Message,
+    letter: api.Posting,
+    about: api.TaskHandle,
+    *,
+    application: str,
+    offer: Mapping[str, Any] | None,
+) -> None:
+    """Post an order for what came back, which is `about` its return, and its first e-mail.
+
+    In the caller's transaction, which has the return's row locked: so once. No code is used, as the order
+    has its part of the discount of the one that was paid.
+    """
+    new = Placement(
+        order=message.order,
+        fingerprint=fingerprint(message.as_json()),
+        customer_id=message.customer,
+        application=application,
+        offer=offer,
+    )
+    _claim(new)
+    task = _task(message, application, fairness_key=REPLACEMENTS, about=about)
+    api.submit_many([task, replace(letter, fairness_key=task.key)])
+
+
+def _task(message: Message, application: str, **more: Any) -> api.Posting:
+    return api.Posting(
+        workflow=WORKFLOW,
+        reference=str(message.order),
+        data=message.as_json(),
+        reply_to=application or APPLICATION,
+        **more,
+    )
 
 
 def _use_codes(message: Message, gift_card: str) -> None:

@@ -38,10 +38,11 @@ PROGRESS = "SELECT snapshot, status, created_at FROM orders_order WHERE id = %s"
 DETAILS = """
 SELECT o.name, o.street, o.postcode, o.city, o.country, o.region,
     o.email, o.payment_method, o.total, o.refunded, o.currency, o.charges,
-    o.handling, s.subscription_id,
+    o.handling, s.subscription_id, b.order_id,
     l.sku, l.name, l.unit_price, l.quantity
 FROM orders_order o JOIN orders_orderline l ON l.order_id = o.id
 LEFT JOIN orders_subscriptionorder s ON s."order" = o.id
+LEFT JOIN orders_exchange x ON x."order" = o.id LEFT JOIN orders_return b ON b.id = x.of_id
 WHERE o.id = %s
 ORDER BY l.id
 """
@@ -102,7 +103,10 @@ def progress(order: UUID) -> Progress | None:
 
 @dataclass(frozen=True, kw_only=True)
 class OrderDetails:
-    """The details that an order's page shows; amounts are in minor units."""
+    """The details that an order's page shows; amounts are in minor units.
+
+    `replaces` is the order that something came back of, if this is what is sent for it.
+    """
 
     address: Address
     email: str
@@ -113,6 +117,7 @@ class OrderDetails:
     charges: Charges
     handling: Handling
     subscription: UUID | None
+    replaces: UUID | None
     lines: tuple[Line, ...]
 
     @property
@@ -123,12 +128,12 @@ class OrderDetails:
     @property
     def sums(self) -> list[Sum]:
         """How its price comes about, in the active language."""
-        return sums(self.total, self.currency, self.charges, self.handling.gift_card)
+        return sums(self.total, self.currency, self.charges, self.handling)
 
     @property
     def to_pay(self) -> int:
-        """What is left to pay beside a gift card."""
-        return self.total - self.handling.gift_card
+        """What is left to pay beside a gift card or an exchange."""
+        return self.total - self.handling.paid
 
     @property
     def notes(self) -> list[str]:
@@ -149,7 +154,18 @@ def details(order: UUID) -> OrderDetails | None:
     if not rows:
         return None
     name, street, postcode, city, country, region, *others = rows[0]
-    email, payment_method, total, refunded, currency, charges, special, subscription, *_ = others
+    (
+        email,
+        payment_method,
+        total,
+        refunded,
+        currency,
+        charges,
+        special,
+        subscription,
+        replaces,
+        *_,
+    ) = others
     return OrderDetails(
         address=Address(
             name=name, street=street, postcode=postcode, city=city, country=country, region=region
@@ -162,6 +178,7 @@ def details(order: UUID) -> OrderDetails | None:
         charges=from_json(json.loads(charges) if charges else None),
         handling=handling.from_json(json.loads(special) if special else None),
         subscription=subscription,
+        replaces=replaces,
         lines=tuple(
             Line(sku=sku, name=product, unit_price=price, quantity=quantity)
             for *_, sku, product, price, quantity in rows

@@ -1,7 +1,7 @@
-"""Refunds of parts of an order: never more than was taken, over all of them.
+"""Refunds of parts of an order: never more than was taken, over all of them and what was exchanged.
 
 A refund is noted under the lock of its order's row, in the transaction that posts its task. One whose task
-is undone frees its amount again.
+is undone frees its amount again. What a replacement cost is paid back by the order that paid it.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from orders.models import Order, Refund
 from orders.models.order import OrderStatus
 from orders.models.refund import RefundState
 
-from . import gift_cards, gift_issue, owner_letters, snapshots
+from . import exchanged, gift_cards, gift_issue, owner_letters, snapshots
 from .message import APPLICATION, WORKFLOW
 from .paying import payment_id
 
@@ -58,10 +58,14 @@ class TooMuch(Exception):
 
 
 def left_of(order: Order) -> int:
-    """Return what may still be paid back, in minor units (one query, two with gift cards)."""
+    """Return what may still be paid back or exchanged (two queries, three with gift cards)."""
+    if not _is_completed(order):
+        return 0
+    if held := exchanged.of(order):
+        return held.left
     known, _on_card = _noted(order)
     # what was paid with gift cards that it bought is not given back as money
-    return order.total - gift_issue.spent(order) - known if _is_completed(order) else 0
+    return order.total - gift_issue.spent(order) - known
 
 
 def _is_completed(order: Order) -> bool:
@@ -70,10 +74,10 @@ def _is_completed(order: Order) -> bool:
 
 
 def _noted(order: Order) -> tuple[int, int]:
-    """Return the sum of an order's refunds, and of the parts that go to its gift card."""
+    """Return the sum of an order's refunds and exchanges, and of the parts that go to its gift card."""
     known = order.refunds.exclude(state=RefundState.UNDONE)
     sums = known.aggregate(all=Sum("amount"), on_card=Sum("on_card"))
-    return sums["all"] or 0, sums["on_card"] or 0
+    return (sums["all"] or 0) + exchanged.in_effect(order), sums["on_card"] or 0
 
 
 @transaction.atomic
@@ -85,14 +89,25 @@ def refund(order_id: UUID, amount: int, reason: str, *, id_: UUID, by: int | Non
     Raises `NotRefundable`, or `TooMuch` above what is left. An order that is under way is cancelled
     instead, which returns all of it.
     """
-    order = Order.objects.select_for_update(no_key=True).get(id=order_id)
-    if same := Refund.objects.filter(id=id_, order=order).first():
+    order = exchanged.locked([order_id])[order_id]
+    held = exchanged.of(order)
+    payer = held.payer if held else order
+    if same := Refund.objects.filter(id=id_, order=payer).first():
         return same
-    progress = snapshots.of(order)
-    if not _is_completed(order) or progress is None:
+    if not _is_completed(order):
         raise NotRefundable
     if amount > (left := left_of(order)):
         raise TooMuch(left)
+    if held:
+        exchanged.release(held, amount)
+    return pay_back(payer, amount, reason, id_=id_, by=by)
+
+
+def pay_back(order: Order, amount: int, reason: str, *, id_: UUID, by: int | None) -> Refund:
+    """Note and post a refund of a locked order that was paid; this much of it is left."""
+    progress = snapshots.of(order)
+    if progress is None:
+        raise NotRefundable
     known, known_on_card = _noted(order)
     if lacks := gift_issue.withdraw_until(order, known + amount):  # spent at this moment
         raise TooMuch(amount - lacks)

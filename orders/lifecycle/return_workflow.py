@@ -63,6 +63,7 @@ RETURN = Workflow(
             request={
                 "goods": field("goods"),
                 "reason": field("reason"),
+                "exchange": field("exchange", default=None),
                 "amount": field("amount"),
                 "currency": field("currency"),
             },

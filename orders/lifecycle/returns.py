@@ -18,13 +18,14 @@ from django.utils.translation import gettext as _
 
 from orchestration import api
 from orders.charges import from_json
-from orders.models import Order, OrderLine, Return
+from orders.models import Order, Return
 from orders.models.claim import ClaimState
 from orders.models.order import OrderStatus
 from orders.models.returned import ReturnState
 
-from . import refunds, return_letters, snapshots
-from .message import WORKFLOW, Line
+from . import exchange_offers, exchanged, exchanges, refunds, return_letters, snapshots
+from .exchange_offers import Bought, Coming, Wish, offer
+from .message import WORKFLOW
 
 RETURN_WORKFLOW = "return_order"
 LABEL, BACK, INSPECT = "make_label", "goods_back", "inspect_goods"
@@ -39,7 +40,8 @@ INSPECTION = {  # what the person enters who looks at the goods
             "type": "integer",
             "minimum": 0,
             "maximum": 100,
-            "description": "of the amount that is paid back; 0 refuses the return",
+            "description": "of the amount that is paid back; 0 refuses the return, and an exchange "
+            "needs 100",
         },
         "restock": {"type": "boolean", "description": "whether the goods can be sold again"},
         "note": {
@@ -51,9 +53,6 @@ INSPECTION = {  # what the person enters who looks at the goods
     "required": ["percent", "restock", "note"],
     "additionalProperties": False,
 }
-
-
-Bought = Line | OrderLine
 
 
 class NotReturnable(Exception):
@@ -108,31 +107,47 @@ def worth(
     )
 
 
+def coming(order: Order, units: Mapping[str, int]) -> Coming:
+    """Return units of an order that may come back, and their worth; raise `TooMany` if they may not."""
+    bought, before = list(order.lines.order_by("id")), list(order.returns.all())
+    left = left_of(bought, before)
+    if not units or any(not 1 <= count <= left.get(sku, 0) for sku, count in units.items()):
+        raise TooMany(left)
+    return Coming(
+        order=order,
+        bought=bought,
+        units=units,
+        amount=worth(order, bought, before, units),
+        last=sum(left.values()) == sum(units.values()),
+    )
+
+
 @transaction.atomic
-def ask(order_id: UUID, units: Mapping[str, int], reason: str, *, id_: UUID) -> Return:
+def ask(
+    order_id: UUID, units: Mapping[str, int], reason: str, *, id_: UUID, wish: Wish | None = None
+) -> Return:
     """Note a return of units by SKU, and post its task; `id_` once. Returns the return.
 
-    Raises `NotReturnable`, or `TooMany` for more units than are left, or none.
+    The customer gets money for them, or what the `wish` says. Raises `NotReturnable`, `TooMany` for more
+    units than are left, or none, and what `exchange_offers.offer` does.
     """
     order = Order.objects.select_for_update(no_key=True).get(id=order_id)
     if known := Return.objects.filter(id=id_, order=order).first():
         return known
     if not is_open(order):
         raise NotReturnable
-    bought, before = list(order.lines.order_by("id")), list(order.returns.all())
-    left = left_of(bought, before)
-    if not units or any(not 1 <= count <= left.get(sku, 0) for sku, count in units.items()):
-        raise TooMany(left)
+    these = coming(order, units)
     new = Return.objects.create(
         id=id_,
         order=order,
         lines=[
             {"sku": line.sku, "name": line.name, "quantity": units[line.sku]}
-            for line in bought
+            for line in these.bought
             if line.sku in units
         ],
         reason=reason,
-        amount=worth(order, bought, before, units),
+        exchange_for=offer(wish, these).as_json() if wish else None,
+        amount=these.amount,
     )
     data = {**_facts(new), "mail": return_letters.label(new).as_json()}
     about = api.TaskHandle(WORKFLOW, str(order.id))
@@ -175,8 +190,7 @@ def receive(messages: Sequence[api.Status]) -> None:
         return
     ids = {UUID(message.reference) for message in about}
     # orders first, in the order of their ids, as `ask` and the refunds lock them
-    orders = Order.objects.filter(returns__in=ids).order_by("id")
-    locked = {order.id: order for order in orders.select_for_update(no_key=True, of=("self",))}
+    locked = exchanged.locked(Return.objects.filter(id__in=ids).values_list("order", flat=True))
     # and the returns, as `arrived` does: what the warehouse reports at this moment is not lost
     own = Return.objects.filter(id__in=ids).order_by("id").select_for_update(no_key=True)
     rows = {row.id: row for row in own}
@@ -213,12 +227,25 @@ def _end(row: Return) -> None:
 
 
 def _settle(row: Return, seen: Mapping[str, Any]) -> None:
-    """Pay back what the inspection says, if that much is left of the order; write if it is nothing."""
+    """Send what is wished for goods that are sound; otherwise pay back what the inspection says.
+
+    That much has to be left of the order. Writes if it is nothing.
+    """
     row.note = seen["note"]
+    wished = exchange_offers.read(row.exchange_for) if row.exchange_for else None
+    sound = seen["percent"] == 100
+    sent = bool(wished and sound and exchanges.place(row, wished, RETURN_WORKFLOW))
+    amount = row.amount * seen["percent"] // 100 - (wished.total if wished and sent else 0)
     with translation.override(row.order.language):
-        reason = " ".join(filter(None, [_("Your return has arrived."), row.note]))
-    amount = row.amount * seen["percent"] // 100
+        what = (
+            _("The rest of what your return was worth.") if sent else _("Your return has arrived.")
+        )
+        not_sent = _("We could not exchange it.") if wished and not sent else ""
+        reason = " ".join(filter(None, [what, not_sent, row.note]))
     row.paid = refunds.refund_up_to(row.order, amount, reason, id_=uuid5(row.id, "refund"))
+    if sent:
+        row.state = ReturnState.REPLACED
+        return
     row.state = ReturnState.REFUNDED if row.paid else ReturnState.REFUSED
     if not row.paid:
         return_letters.send_refused(row)
@@ -237,6 +264,7 @@ def _facts(row: Return) -> dict[str, Any]:
         "reason": row.reason,
         "amount": row.amount,
         "currency": order.currency,
+        **({"exchange": exchange_offers.read(row.exchange_for).words} if row.exchange_for else {}),
     }
 
 

@@ -15,6 +15,7 @@ WAITS = _(
 )
 MAKING = _("Your order is being made for you.")
 BY_EMAIL = _("Your order is confirmed and paid. The codes of your gift cards come by e-mail.")
+GOODS_BACK = _("You get back what your return was worth; banks take up to ten days to show it.")
 CARD_BACK = _("What your gift card paid is on it again.")
 
 
@@ -29,8 +30,8 @@ def sentence(
         return (MAKING, "busy") if making and making.state is StepState.AWAITING else plain
     if progress.state is TaskState.PROCESSED:
         return plain if handling.ships else (BY_EMAIL, "good")
-    if progress.state is TaskState.UNDONE and handling.gift_card:
-        return f"{plain[0]} {CARD_BACK}", plain[1]
+    if progress.state is TaskState.UNDONE and handling.paid:
+        return f"{plain[0]} {GOODS_BACK if handling.exchange else CARD_BACK}", plain[1]
     return plain
 
 

@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
+from uuid import UUID
 
 from django.db import connection
 
@@ -17,6 +18,7 @@ from . import (
     claims,
     discounts,
     emails,
+    exchanges,
     gift_cards,
     gift_issue,
     parcels,
@@ -121,13 +123,14 @@ def _apply(messages: Sequence[Status]) -> None:
     if due:
         discounts.give_back(order for order, status, *_ in applied if status == OrderStatus.UNDONE)
         emails.send_due(due, _reminders(relevant))
-    gift_issue.settle(
-        {
-            order: status == OrderStatus.CONFIRMED
-            for order, status, _, new, special in applied
-            if special and new and status in {OrderStatus.CONFIRMED, OrderStatus.UNDONE}
-        }
-    )
+    settled = {
+        order: status == OrderStatus.CONFIRMED
+        for order, status, _, new, special in applied
+        if special and new and status in {OrderStatus.CONFIRMED, OrderStatus.UNDONE}
+    }
+    if settled:
+        exchanges.settle(settled)
+        gift_issue.settle(settled)
 
 
 def _reminders(messages: Iterable[Status]) -> dict[str, Reminder]:
@@ -172,6 +175,7 @@ def _set_aside(messages: Iterable[Status]) -> None:
         return
     closed = [order for order, aside in asides.items() if aside == Aside.CLOSED]
     discounts.give_back(closed)
+    exchanges.settle({UUID(order): False for order in closed})
     gift_cards.give_back(closed)
     columns = {"orders": list(asides), "asides": list(asides.values())}
     with connection.cursor() as cursor:

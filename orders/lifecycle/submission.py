@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from django.db.models import F
 
 from orchestration.api import Refused, Submitted
-from orders.models import GiftUse, Order, OrderLine, Product
+from orders.models import Exchange, GiftUse, Order, OrderLine, Product
 
 from .fields import Malformed
 from .message import Message, fingerprint, public, read
@@ -19,6 +19,7 @@ def record(submitted: Sequence[Submitted]) -> None:
     messages = [_read(submission) for submission in submitted]
     _refuse_unknown_products(messages)
     _refuse_unpaid(messages)
+    _refuse_unexchanged(messages)
     Order.objects.bulk_create(
         _order(message, fingerprint(public(submission.data)))
         for message, submission in zip(messages, submitted, strict=True)
@@ -70,6 +71,20 @@ def _refuse_unpaid(messages: Sequence[Message]) -> None:
     paid = dict(uses.values_list("order", F("amount") - F("returned")))
     if unpaid := [order for order, amount in parts.items() if paid.get(order) != amount]:
         raise Refused(f"no gift card paid for {unpaid[0]}")
+
+
+def _refuse_unexchanged(messages: Sequence[Message]) -> None:
+    """Refuse an order that is not the replacement for what came back; most say it of none (no query)."""
+    parts = {
+        message.order: message.handling.exchange
+        for message in messages
+        if message.handling.exchange
+    }
+    if not parts:
+        return
+    placed = dict(Exchange.objects.filter(order__in=parts).values_list("order", "amount"))
+    if unpaid := [order for order, amount in parts.items() if placed.get(order) != amount]:
+        raise Refused(f"nothing that came back pays for {unpaid[0]}")
 
 
 def _order(message: Message, content: str) -> Order:

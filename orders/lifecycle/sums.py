@@ -10,22 +10,22 @@ from django.utils.translation import pgettext
 
 from orchestration.api import format_money
 from orders.charges import Charges
-from orders.handling import Handling
+from orders.handling import NONE, Handling
 from orders.money import hundredths
 from orders.times import moment
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sum:
-    """A line: `kind` is subtotal, shipping, discount, total, gift_card, to_pay or tax."""
+    """A line: `kind` is subtotal, shipping, discount, total, gift_card, exchange, to_pay or tax."""
 
     kind: str
     label: str
     amount: str
 
 
-def sums(total: int, currency: str, charges: Charges, gift_card: int = 0) -> list[Sum]:
-    """Return the lines of an order's price; the tax is part of the total, which a gift card may pay."""
+def sums(total: int, currency: str, charges: Charges, handling: Handling = NONE) -> list[Sum]:
+    """Return the lines of an order's price; the tax is part of the total, however that is paid."""
     shipping = (
         format_money(charges.shipping, currency)
         if charges.shipping
@@ -44,11 +44,16 @@ def sums(total: int, currency: str, charges: Charges, gift_card: int = 0) -> lis
         amount = f"−{format_money(charges.discount, currency)}"  # noqa: RUF001 - a minus sign
         lines.append(Sum(kind="discount", label=label, amount=amount))
     lines.append(Sum(kind="total", label=_("Total"), amount=format_money(total, currency)))
-    if gift_card:
-        paid = f"−{format_money(gift_card, currency)}"  # noqa: RUF001 - a minus sign
-        left = format_money(total - gift_card, currency)
+    if handling.paid:
+        kind, label = (
+            ("exchange", _("Paid by what you sent back"))
+            if handling.exchange
+            else ("gift_card", _("Paid by gift card"))
+        )
+        paid = f"−{format_money(handling.paid, currency)}"  # noqa: RUF001 - a minus sign
+        left = format_money(total - handling.paid, currency)
         lines += [
-            Sum(kind="gift_card", label=_("Paid by gift card"), amount=paid),
+            Sum(kind=kind, label=label, amount=paid),
             Sum(kind="to_pay", label=_("Left to pay"), amount=left),
         ]
     lines += [

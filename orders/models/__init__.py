@@ -1,6 +1,7 @@
 """The shop's tables: products, prices, orders, accounts."""
 
 from .claim import Claim
+from .exchange import Exchange
 from .gift_card import GiftCard, GiftUse
 from .order import Order, OrderLine, Placement
 from .parcel import Parcel

@@ -201,7 +201,7 @@ class Order(models.Model):
 
     @property
     def to_pay(self) -> int:
-        """What is left to pay beside a gift card."""
+        """What is left to pay beside a gift card or an exchange."""
         return handling.to_pay({"total": self.total, "handling": self.handling})
 
     @property

@@ -1,5 +1,7 @@
 """What customers send back: each return is a task of its own, about its order."""
 
+from uuid import UUID
+
 from django.db import models
 from django.db.models import Q
 from django.db.models.functions import Now
@@ -24,6 +26,7 @@ class ReturnState(models.TextChoices):
     AWAITED = "awaited", _("We wait for your parcel.")
     ARRIVED = "arrived", _("Your parcel has arrived. We look at what is in it.")
     REFUNDED = "refunded", _("Done: you get money back.")
+    REPLACED = "replaced", _("Done: we send you something else for it.")
     REFUSED = "refused", _("Done: we could not pay anything back.")
     LAPSED = "lapsed", _("Ended: no parcel came.")
 
@@ -36,6 +39,11 @@ class Return(models.Model):
     order = models.ForeignKey(Order, models.CASCADE, related_name="returns")
     lines = models.JSONField(help_text="Products and units: [{sku, name, quantity}].")
     reason = models.CharField(max_length=10, choices=Reason)
+    exchange_for = models.JSONField(
+        null=True,
+        help_text="What the customer wants for them, as it was offered; see "
+        "`orders/lifecycle/exchange_offers.py`. None: money.",
+    )
     amount = models.PositiveBigIntegerField(help_text="What these units cost, in minor units.")
     paid = models.PositiveBigIntegerField(
         default=0, db_default=0, help_text="Of that, what staff decided to pay back."
@@ -73,4 +81,10 @@ class Return(models.Model):
     @property
     def ended(self) -> bool:
         """Whether nothing more will happen to it."""
-        return self.state in {ReturnState.REFUNDED, ReturnState.REFUSED, ReturnState.LAPSED}
+        return self.state not in {ReturnState.ASKED, ReturnState.AWAITED, ReturnState.ARRIVED}
+
+    @property
+    def replacement(self) -> UUID | None:
+        """The order that is sent for it, if one is."""
+        exchange = getattr(self, "exchange", None)
+        return exchange.order if exchange else None

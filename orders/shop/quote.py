@@ -66,7 +66,7 @@ class Quote:
     @property
     def sums(self) -> list[Sum]:
         """How it comes about, in the active language."""
-        return sums(self.total, shop_currency(), self.charges, self.handling.gift_card)
+        return sums(self.total, shop_currency(), self.charges, self.handling)
 
     @property
     def notes(self) -> list[str]:

@@ -61,4 +61,5 @@ urlpatterns = [
     path("orders/<uuid:order_id>/address/", order_address.change, name="order_address"),
     path("orders/<uuid:order_id>/claim/", order_claims.ask, name="order_claim"),
     path("orders/<uuid:order_id>/return/", order_returns.ask, name="order_return"),
+    path("orders/<uuid:order_id>/exchange/", order_returns.choose, name="order_exchange"),
 ]

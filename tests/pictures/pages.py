@@ -74,6 +74,15 @@ def palette(page: Page) -> None:
     expect(page.locator('#palette-list [data-kind="Agent"]')).to_be_visible()
 
 
+def to_exchange(page: Page) -> None:
+    """Ask for another product for what is sent back."""
+    page.locator("#return summary").click()
+    page.locator("#return select").first.select_option("1")
+    page.get_by_text("Another product").click()
+    press("^Send it back")(page)
+    expect(page.locator("#id_pieces, [data-none]")).to_be_visible()
+
+
 def to_subscription(page: Page) -> None:
     """Go to the first subscription of the list."""
     page.locator("[data-subscription] a").first.click()
@@ -137,6 +146,10 @@ SHOP = (
     Shown(name="order-refused", url="shop:order", path="{order_refused}"),
     Shown(name="order-late", url="shop:order", path="{order_late}", docs="1280-light"),
     Shown(name="order-returned", url="shop:order", path="{order_returned}"),
+    Shown(name="order-exchanged", url="shop:order", path="{order_exchanged}"),
+    Shown(
+        name="order-exchange", url="shop:order_exchange", path="{order_confirmed}", open=to_exchange
+    ),
     Shown(name="order-address", url="shop:order_address", path="{address_asks}"),
     Shown(name="order-of-others", url="shop:order", path="{stub_confirmed}"),
     Shown(name="missing", path="/nothing/", refused=True),

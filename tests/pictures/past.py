@@ -17,6 +17,7 @@ ENDS = {  # the demo's scenes that are shown, and how their tasks end
     "refused": ("refused by the shipper", "error"),
     "asks": ("the customer is to confirm at the bank", "processing"),
     "returned": ("completed, and something comes back", "processed"),
+    "exchanged": ("completed, and exchanged", "processed"),
 }
 LATE = 12  # orders that meet a partner who is down: as many as open its breaker
 

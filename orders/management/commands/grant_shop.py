@@ -18,10 +18,12 @@ APPLICATIONS = ("orders", "sessions", "axes", "account", "mfa", "usersessions")
 WRITE = "SELECT, INSERT, UPDATE, DELETE"
 # customers create accounts and change passwords
 ACCOUNTS = sql.SQL("SELECT, INSERT, UPDATE (password, last_login)")
-# The shop's web process pays with gift cards: it issues none, and reads no code that is not sent yet.
-GIFT_CARDS = {
+# The shop's web process pays with gift cards: it issues none, and reads no code that is not sent yet. Nor
+# does it decide what goods that came back pay for.
+FEWER = {
     "orders_giftcard": "SELECT (id, digest, last4, balance, void, currency), UPDATE (balance)",
     "orders_giftuse": "SELECT, INSERT",
+    "orders_exchange": "SELECT",
 }
 # Which rows of a table that staff use, too, are in reach. An account of staff has a flag, or a right.
 ROWS = {
@@ -85,7 +87,7 @@ def _rights() -> "Iterator[tuple[Options[Any], sql.SQL]]":
     for name in APPLICATIONS:
         for model in apps.get_app_config(name).get_models():
             meta = model._meta  # noqa: SLF001 - public by Django's documentation
-            yield meta, sql.SQL(GIFT_CARDS.get(meta.db_table, WRITE))
+            yield meta, sql.SQL(FEWER.get(meta.db_table, WRITE))
     yield get_user_model()._meta, ACCOUNTS  # noqa: SLF001 - as above
 
 

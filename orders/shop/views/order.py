@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import urlencode
 from uuid import UUID
 
+from django.db.models import Prefetch
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
@@ -27,12 +28,12 @@ from orders.lifecycle.numbers import order_number
 from orders.lifecycle.queries import OrderDetails, PlacedOrder, details, placed_order, progress
 from orders.lifecycle.readdressing import is_under_way
 from orders.lifecycle.tracking import STOCK, Fix, track
-from orders.models import Order
+from orders.models import Order, Return
 from orders.normal import email_key
 from orders.rate_limit import Limit
 from orders.shop.find_form import FindForm
 from orders.shop.forms import OtherCardForm
-from orders.shop.return_form import section
+from orders.shop.return_form import other_order, section
 from orders.shop.typed import form_page, typed
 
 from .redirect import see_other
@@ -166,6 +167,9 @@ def _context(request: HttpRequest, visit: Visit) -> dict[str, Any]:
         "parcels": parcels.shown(order_id, order.lines) if order and visit.order.parcels else [],
         "full": visit.full,
         "returns": _returns(visit, order, reached) if order else None,
+        "replaces": other_order(order.replaces, own=visit.own)
+        if order and order.replaces
+        else None,
         "may_readdress": tracking.cancellable and is_under_way(reached),
         "placed_at": visit.order.placed_at,
         "tracking": tracking,
@@ -181,7 +185,8 @@ def _returns(visit: Visit, order: OrderDetails, reached: Progress | None) -> dic
     """Return the context of what comes back, or did not arrive; only completed orders have it."""
     if reached is None or reached.state is not TaskState.PROCESSED:
         return None
-    row = Order.objects.prefetch_related("returns", "claims").get(id=visit.order.id)
+    known = Prefetch("returns", Return.objects.select_related("exchange"))
+    row = Order.objects.prefetch_related(known, "claims").get(id=visit.order.id)
     return section(row, order.lines, own=visit.own)
 
 

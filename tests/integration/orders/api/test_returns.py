@@ -4,9 +4,10 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from orchestration.testing.outcomes import later
+from orchestration.testing.outcomes import done, later
 from orders.models import Order, Return
 from tests.support.applications import Caller, application, new_order
+from tests.support.exchanges import inspected
 from tests.support.shop import products
 
 pytestmark = pytest.mark.django_db
@@ -119,3 +120,48 @@ def test_wrong_address_changes_nothing(run, till, wrong, status, code):
     answer = till.post(f"orders/{order}/address", {**ADDRESS, **wrong})
     assert (answer.status_code, answer.json()["code"]) == (status, code)
     assert Order.objects.get().asked is None
+
+
+def wished(order, *wish, quantity=1):
+    """Return the body of a return for other goods, given as (SKU, units)."""
+    lines = [{"sku": sku, "quantity": count} for sku, count in wish]
+    return body_of(order, quantity, exchange_for=lines)
+
+
+def test_exchange_is_asked_for_and_its_order_is_the_callers(run, till, order):
+    answers = [ask(till, wished(order, ("sku-0", 1))) for _ in range(2)]
+    assert answers[0].json() == answers[1].json()
+    (line,) = answers[0].json()["exchange_for"]
+    assert (line["sku"], line["price"], answers[0].json()["replacement"]) == ("sku-0", 1000, None)
+    run.script("shipping.label", done(id="lbl_1", tracking="RET1"))
+    inspected(run, Return.objects.get())
+    (shown,) = till.get("returns", order=order).json()["returns"]
+    assert shown["state"] == "replaced"
+    new = till.get(f"orders/{shown['replacement']}").json()
+    assert (new["total"], new["exchange_paid"], new["to_pay"]) == (1000, 1000, 0)
+    listed = till.get("orders").json()["orders"]
+    assert [summary["total"] for summary in listed] == [1000, 2000]
+
+
+@pytest.mark.parametrize(
+    ("wish", "status", "code"),
+    [
+        ([("sku-1", 1)], 409, "too_dear"),
+        ([("sku-0", 2)], 409, "too_dear"),
+        ([("sku-9", 1)], 409, "not_sold"),
+        ([("sku-0", 1), ("sku-0", 1)], 422, "invalid"),
+        ([("sku-0", 0)], 422, "invalid"),
+    ],
+)
+def test_wrong_wish_is_refused_and_changes_nothing(till, order, wish, status, code):
+    answer = ask(till, wished(order, *wish))
+    assert (answer.status_code, answer.json()["code"]) == (status, code)
+    if code == "not_sold":
+        assert answer.json()["errors"][0]["field"] == "exchange_for.0.sku"
+    assert not Return.objects.exists()
+
+
+def test_same_key_with_another_wish_is_refused(till, order):
+    ask(till, wished(order, ("sku-0", 1)))
+    answer = ask(till, body_of(order))
+    assert (answer.status_code, answer.json()["code"]) == (422, "key_used")

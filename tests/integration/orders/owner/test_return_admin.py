@@ -10,7 +10,9 @@ from django.urls import reverse
 from orchestration.models import Step
 from orchestration.testing.outcomes import done
 from orders.lifecycle import returns
-from orders.models import Return
+from orders.models import Order, Return
+from orders.shop.exchange_wish import wish
+from tests.support.exchanges import inspected
 from tests.support.operators import browser, person
 from tests.support.page import page
 from tests.support.shop import fill_cart, open_checkout, order_in, products, send
@@ -86,3 +88,26 @@ def test_member_of_the_group_decides_on_the_dashboard(run, order):
 def decide(member, address, seen):
     sent = {"attempt": 0, "ended": "done", "payload": json.dumps(seen), "reason": "looked at it"}
     return browser(member).post(address, sent)
+
+
+def test_staff_see_the_wish_and_both_orders_linked(run, owner, order):
+    of = Order.objects.get(id=order)
+    same = wish({"sku-0": 1}, of.country)
+    row = returns.ask(of.id, {"sku-0": 1}, "damaged", id_=uuid4(), wish=same)
+    row = inspected(run, row)
+    first, second = (f"/admin/orders/order/{id_}/change/" for id_ in (order, row.replacement))
+    shown = owner.get(first).text
+    assert "1 x Product 0, at €10.00" in shown
+    assert f'href="{second}"' in shown
+    assert f'href="{first}"' in owner.get(second).text
+    request = Step.objects.get(task__reference=str(row.id), name="inspect_goods", direction="do")
+    assert request.request["exchange"] == "1 x Product 0"
+
+
+def test_admin_page_of_an_order_with_exchanges_query_count(
+    run, owner, order, django_assert_max_num_queries
+):
+    of = Order.objects.get(id=order)
+    returns.ask(of.id, {"sku-0": 1}, "damaged", id_=uuid4(), wish=wish({"sku-0": 1}, of.country))
+    with django_assert_max_num_queries(20):
+        owner.get(f"/admin/orders/order/{order}/change/")

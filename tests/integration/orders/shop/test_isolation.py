@@ -17,11 +17,11 @@ from django.test import Client
 
 from orchestration import api
 from orchestration.models import Event, Task, TaskRequest
-from orders.lifecycle import tracking
+from orders.lifecycle import returns, tracking
 from orders.lifecycle.access import link
 from orders.lifecycle.numbers import order_number
 from orders.lifecycle.stages import STEPS
-from orders.models import Order, Throttle
+from orders.models import Exchange, Order, Throttle
 from orders.models.order import OrderStatus
 from orders.templatetags.shop import BADGES
 from sasweb.accounts import second_factor
@@ -289,6 +289,15 @@ def test_role_gives_no_account_rights_of_staff(client, settings, statement):
         cursor.execute(statement)
 
 
+def test_role_does_not_decide_what_goods_that_came_back_pay_for(client):
+    order = placed(client)
+    finish_all()
+    row = returns.ask(order, {"sku-0": 1}, "other", id_=uuid4())
+    refused = pytest.raises(ProgrammingError, match="permission denied")
+    with in_role(), refused, transaction.atomic():
+        Exchange.objects.create(order=uuid4(), of=row, payer_id=order, amount=1000)
+
+
 def test_session_that_the_role_has_written_is_none_of_staff(client):
     """Even with the secret key, and the password's digest from before the account got its rights."""
     leader = User.objects.create_superuser("leader", password="correct horse")
@@ -337,6 +346,10 @@ def test_return_claim_and_another_address_in_the_role(client, settings):
     carry_out()
     assert Task.objects.filter(workflow="return_order").exists()
     assert "data-return" in order_page(client, order)
+    query = {**back, "wish": "other"}
+    assert client.get(f"/orders/{order}/exchange/", query).status_code == 200
+    same = {**back, "id_": str(uuid4()), "wish": "same"}
+    assert client.post(f"/orders/{order}/return/", same).status_code == 303
     lost = placed(client)
     finish_all()
     parcel = Order.objects.get(id=lost).parcel

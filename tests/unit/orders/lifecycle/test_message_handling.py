@@ -25,6 +25,7 @@ def sent(**of):
         {"made": {"sku-0": 14}},
         {"released_at": RELEASED},
         {"gift_card": 1, "made": {"sku-0": 1}, "released_at": RELEASED},
+        {"exchange": 500, "made": {"sku-0": 1}},
     ],
 )
 def test_handling_is_read_as_it_was_written(of):
@@ -60,6 +61,9 @@ def test_order_that_is_paid_by_a_card_has_no_payment_method():
         {"gift_card": 2001},
         {"gift_card": -1},
         {"gift_card": True},
+        {"exchange": 0},
+        {"exchange": 500},
+        {"exchange": "500"},
         {"to_pay": 0},
         {"reserve": []},
         {"reserve": [{"sku": "sku-0", "quantity": 9}]},
