@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Callable, Sequence
 from datetime import timedelta
+from urllib.request import urlopen
 from uuid import UUID, uuid4
 
 import django
@@ -110,10 +111,36 @@ def exchange(orders: Sequence[str]) -> None:
         assert afterwards.exchange(order.id, progress), order
 
 
+def remove(orders: Sequence[str]) -> None:
+    """Remove one unit of each order, as its customer does."""
+    from orders.lifecycle import queries, removing
+
+    for order in orders:
+        details = queries.details(UUID(order))
+        assert details, order
+        units = removing.removable(details)
+        refusal = removing.remove(UUID(order), {next(iter(units)): 1}, id_=uuid4())
+        assert refusal is None, refusal
+
+
+def confirm(orders: Sequence[str]) -> None:
+    """Confirm each order's payment at the bank, or transfer it, as its customer does."""
+    from orders.lifecycle import queries
+    from orders.lifecycle.paying import payment_due
+
+    for order in orders:
+        due = payment_due(queries.progress(UUID(order)))
+        assert due, order
+        with urlopen(due.page, data=b"act=confirm") as answer:  # noqa: S310 - our own sandbox
+            answer.read()
+
+
 ACTIONS: dict[str, Callable[[Sequence[str]], None]] = {
     action.__name__: action
-    for action in (undo, hold, release, resubmit, catch_up, refund, send_back, exchange)
-}
+    for action in (
+        undo, hold, release, resubmit, catch_up, refund, send_back, exchange, remove, confirm,
+    )
+}  # fmt: skip
 
 if __name__ == "__main__":
     django.setup()

@@ -23,7 +23,8 @@ COUNTED = {
 MONEY = {"authorize": "authorized", "capture": "captured"}
 
 STATES = """
-SELECT t.reference, t.state, coalesce(o.status, ''), coalesce(o.total, 0), coalesce(o.refunded, 0)
+SELECT t.reference, t.state, coalesce(o.status, ''), coalesce(o.total, 0), coalesce(o.refunded, 0),
+    coalesce((SELECT sum(amount) FROM orders_removal r WHERE r.order_id = o.id), 0)
 FROM orchestration_task t LEFT JOIN orders_order o ON o.id::text = t.reference
 WHERE t.reference = ANY(%s)
 """
@@ -55,6 +56,7 @@ class Order:
     status: str = ""
     total: int = 0
     refunded: int = 0
+    removed: int = 0  # by how much it costs less than was authorized, or transferred
     alerted: bool = False
 
 
@@ -86,9 +88,10 @@ def verdict(stack: Stack, orders: Collection[str], ends: str = "processed") -> V
             status=status,
             total=total,
             refunded=refunded,
+            removed=removed,
             alerted=reference in alerted,
         )
-        for reference, state, status, total, refunded in stack.sql(STATES, references)
+        for reference, state, status, total, refunded, removed in stack.sql(STATES, references)
     }
     done: dict[str, dict[str, int]] = {}
     for reference, action, count in stack.sql(DONE_STEPS, references):
@@ -99,7 +102,7 @@ def verdict(stack: Stack, orders: Collection[str], ends: str = "processed") -> V
         order, effects = rows.get(reference, Order()), ledger.get(reference, {})
         steps = done.get(reference, {})
         doubled, bad = of_flows.get(reference) or (
-            _doubled(effects, steps, order.total),
+            _doubled(effects, steps, order.total + order.removed),
             _bad_end(order, effects, steps),
         )
         result.double += bool(doubled)

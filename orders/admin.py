@@ -7,7 +7,8 @@ from uuid import UUID
 from django.contrib import admin
 from django.contrib.staticfiles import finders
 from django.core.exceptions import PermissionDenied, ValidationError
-from django.db.models import QuerySet, Sum
+from django.db.models import F, QuerySet, Sum
+from django.db.models.functions import Coalesce
 from django.forms import Field
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404
@@ -24,6 +25,7 @@ from .admin_gift_cards import GiftCardAdmin  # noqa: F401 - registers itself
 from .admin_prices import DatedPriceInline, NewDatedPriceInline
 from .admin_read_only import ReadOnly
 from .admin_refunds import refund_page
+from .admin_removals import RemovalInline
 from .admin_returns import ClaimInline, ReturnInline, follows, returns_page
 from .admin_subscriptions import SubscriptionAdmin  # noqa: F401 - registers itself
 from .amount_fields import InCurrency
@@ -121,7 +123,7 @@ class RefundInline(ReadOnly, admin.StackedInline):  # type: ignore[type-arg] # a
 
     model = Refund
     extra = 0
-    fields = ["back", "to_card", "reason", "state", "by", "created_at"]
+    fields = ["back", "to_card", "overpaid", "reason", "state", "by", "created_at"]
     readonly_fields = ["back", "to_card"]
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Refund]:
@@ -149,7 +151,7 @@ class OrderAdmin(ReadOnly, admin.ModelAdmin):  # type: ignore[type-arg] # as abo
     search_fields = ["number", "email", "id"]
     exclude = ["snapshot", "asked", "total"]  # the task's page shows the first two
     readonly_fields = ["amount", "price", "money", "follows", "task"]
-    inlines = [LineInline, ParcelInline, RefundInline, ReturnInline, ClaimInline]
+    inlines = [LineInline, RemovalInline, ParcelInline, RefundInline, ReturnInline, ClaimInline]
     # counting millions of orders is slow
     paginator = CappedPaginator
     show_full_result_count = False
@@ -236,8 +238,9 @@ class OrderAdmin(ReadOnly, admin.ModelAdmin):  # type: ignore[type-arg] # as abo
             ),
         )  # fmt: skip
         # what went back to a gift card is not of this money
-        on_card = order.refunds.filter(state=RefundState.PAID).aggregate(sum=Sum("on_card"))["sum"]
-        rest = format_money(balance(moved) - order.refunded + (on_card or 0), order.currency)
+        back = Coalesce(Sum(F("amount") - F("on_card")), 0)
+        paid = order.refunds.filter(state=RefundState.PAID).aggregate(back=back)["back"]
+        rest = format_money(balance(moved) - paid, order.currency)
         return format_html("{}<br>kept: {}", rows, rest)
 
     @admin.display(description="sent for a return of")

@@ -1,13 +1,14 @@
 """Orders in several parcels: the plan, once their goods are reserved, and the workflow of each parcel."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, TypedDict
+from typing import Any, NotRequired, TypedDict
 
 from django.conf import settings
 
 from orchestration.api import Step, Workflow, done, field, first, key, loaded, not_, result
 
 from .agents.shipping import REFUSED
+from .lifecycle.fewer import beside
 from .lifecycle.loading import load_for_parcels
 from .lifecycle.message import APPLICATION, PARCEL_WORKFLOW
 from .lifecycle.numbers import number
@@ -27,22 +28,26 @@ class Reserved(TypedDict):
 class Parcel(TypedDict):
     """A parcel to be sent: all of the reservation that is in its warehouse; "" means everywhere.
 
-    `by_courier`: the usual carrier does not go to the address, or is away.
+    `by_courier`: the usual carrier does not go to the address, or is away. `only`: these lines, where
+    something was removed from the order.
     """
 
     warehouse: str
     lines: list[dict[str, Any]]
     by_courier: bool
+    only: NotRequired[list[dict[str, Any]]]
 
 
 def plan(request: Mapping[str, Any]) -> dict[str, Any]:
-    """Return {parcels: [...]} for {reserved, lines, emailed, refused}: one from each warehouse.
+    """Return {parcels: [...]} for {reserved, lines, emailed, refused, parts}: one from each warehouse.
 
     The `lines` of the order that are not `reserved` anywhere, as they are made to order, are in the first,
     but for the SKUs that are `emailed`. Where nothing is reserved by warehouse, that is the only one.
+    The `parts` were removed from the order since.
     """
-    reserved: Sequence[Reserved] = request["reserved"]
-    known = {line["sku"] for line in reserved} | {*request["emailed"]}
+    parts = request.get("parts", [])  # requests of former releases lack it
+    known = {line["sku"] for line in request["reserved"]} | {*request["emailed"]}
+    reserved: Sequence[Reserved] = beside(request["reserved"], parts)
     first = reserved[0]["warehouse"] if reserved else ""
     others = [
         Reserved(sku=line["sku"], quantity=line["quantity"], warehouse=first)
@@ -56,6 +61,8 @@ def plan(request: Mapping[str, Any]) -> dict[str, Any]:
         parcels.setdefault(there, new)["lines"].append(
             {"sku": line["sku"], "quantity": line["quantity"]}
         )
+    for parcel in parcels.values() if parts else ():
+        parcel["only"] = parcel["lines"]
     return {"parcels": list(parcels.values())}
 
 
@@ -70,6 +77,7 @@ def _booked(name: str, agent: str, **more: Any) -> Step:
             "reservation": field("reservation"),
             "warehouse": field("warehouse"),
             "lines": field("lines"),
+            "only": field("only", default=None),
             "address": loaded("address"),
         },
         undo="cancel",

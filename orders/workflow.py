@@ -35,6 +35,7 @@ from .audit.runner import audit
 from .cards import CONFIRMED_WITHIN
 from .lifecycle.changes import accepted, permit
 from .lifecycle.claim_workflow import CLAIM
+from .lifecycle.fewer import LEFT
 from .lifecycle.gift_workflow import GIFT
 from .lifecycle.loading import load
 from .lifecycle.message import APPLICATION, EMAIL_WORKFLOW, PARCEL_WORKFLOW, PRIVATE, WORKFLOW
@@ -42,8 +43,9 @@ from .lifecycle.numbers import number
 from .lifecycle.operator_search import find
 from .lifecycle.operator_view import customer_view
 from .lifecycle.readdressing import CHANGED
-from .lifecycle.refunds import REFUND_WORKFLOW
+from .lifecycle.refund_workflow import REFUND
 from .lifecycle.reminders import REMIND_AFTER
+from .lifecycle.removal_workflow import REMOVAL
 from .lifecycle.return_workflow import RETURN
 from .lifecycle.status import receive as receive_of_orders
 from .lifecycle.submission import record
@@ -52,6 +54,8 @@ from .subscriptions import daily, outcomes, renewal
 
 # most orders have no `handling`: orders/handling.py
 TO_PAY = field("handling", "to_pay", default=field("total"))
+# of what is left, once something was removed: orders/lifecycle/fewer.py
+CHARGED = first(field(LEFT, "handling", "to_pay"), field(LEFT, "total"), TO_PAY)
 RELEASED_AT = field("handling", "released_at", default=None)
 
 for agent in (Inventory, Payment, Shipping, Courier, Notification):
@@ -71,7 +75,10 @@ register(
         "goods and its price.",
         label=number,
         contact=field("email"),
-        value={"amount": field("total"), "currency": field("currency")},
+        value={
+            "amount": field(LEFT, "total", default=field("total")),
+            "currency": field("currency"),
+        },
         personal=[
             field("address"),
             field("confirmation", "text"),
@@ -156,6 +163,7 @@ register(
                     "reservation": result("reserve_stock", "id", default=None),
                     "address": loaded("address"),
                     CHANGED: field(CHANGED, default=None),
+                    "only": field(LEFT, "only", default=None),
                 },
                 undo="cancel",
                 undo_request={"key": key("create_shipment")},
@@ -168,9 +176,10 @@ register(
                 when=field("handling", "ships", default=not_(done("create_shipment"))),
                 request={
                     "reserved": result("reserve_stock", "lines", default=[]),
-                    "lines": field("lines"),
+                    "lines": field(LEFT, "lines", default=field("lines")),
                     "emailed": field("handling", "emailed", default=[]),
                     "refused": passed("create_shipment"),
+                    "parts": field(LEFT, "parts", default=[]),
                 },
             ),
             Step(
@@ -185,6 +194,7 @@ register(
                     "warehouse": item("warehouse"),
                     "lines": item("lines"),
                     "by_courier": item("by_courier"),
+                    "only": item("only", default=None),
                     CHANGED: field(CHANGED, default=None),
                 },
                 refused={"child_undone": "pass"},  # the others go on
@@ -201,11 +211,11 @@ register(
                 ),
                 request={
                     "payment": result("authorize_payment", "id", default=None),
-                    "amount": TO_PAY,
+                    "amount": CHARGED,
                 },
                 undo="refund",
                 undo_request={"payment": result("capture_payment", "id")},
-                charges={"amount": TO_PAY, "currency": field("currency")},
+                charges={"amount": CHARGED, "currency": field("currency")},
             ),
             Step(
                 name="send_confirmation",
@@ -229,36 +239,7 @@ register(
     )
 )
 register(send_parcel)
-register(
-    Workflow(
-        # not one of `owner_application`: the public web process may post those
-        name=REFUND_WORKFLOW,
-        label=lambda data: str(data["number"]),
-        contact=field("email"),
-        value={"amount": field("amount"), "currency": field("currency")},
-        personal=[field("mail", "text"), field("mail", "html")],
-        not_by_hand="A refund belongs to an order: its page in the admin has the form.",
-        steps=[
-            Step(
-                name="refund_payment",
-                agent="payment",
-                action="refund",
-                when=field("amount"),  # not if all goes back to a gift card
-                request={"payment": field("payment"), "amount": field("amount")},
-                refused={"*": "error"},  # staff decide: the customer cannot mend it
-                irreversible="the money is on its way to the customer",
-            ),
-            Step(
-                name="tell_customer",
-                agent="notification",
-                action="send",
-                after=["refund_payment"],
-                request={"to": field("email"), "mail": field("mail")},
-                irreversible="the letter is in the customer's inbox",
-            ),
-        ],
-    )
-)
+register(REFUND)
 register(
     Workflow(
         name=EMAIL_WORKFLOW,
@@ -289,6 +270,7 @@ def receive(messages: Sequence[Status]) -> None:
 
 
 register(RETURN)
+register(REMOVAL)
 register(CLAIM)
 register(GIFT)
 receive_status(APPLICATION, receive)

@@ -26,6 +26,14 @@ def read_lines(params: Mapping[str, Any]) -> dict[str, int]:
     return quantities
 
 
+def read_places(params: Mapping[str, Any]) -> Lines:
+    """Return the lines that a request names, each with its warehouse or ""; raises a 400 Refusal."""
+    read_lines(params)
+    return [
+        [line["sku"], line["quantity"], line.get("warehouse") or ""] for line in params["lines"]
+    ]
+
+
 def by_warehouse(sku: str, value: Any) -> dict[str, int]:
     """Return the quantities in each warehouse; raises Refusal."""
     by_name = value if isinstance(value, dict) and value else {MAIN: value}

@@ -5,9 +5,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sandbox.fields import text
-from sandbox.goods import MAIN, Lines, by_warehouse, read_lines, show_lines
+from sandbox.goods import MAIN, Lines, by_warehouse, read_lines, read_places, show_lines
 from sandbox.partner import NO_EFFECT, Call, Effect, Entry, Json, NewId, Partner
 from sandbox.refusals import Refusal, bad_field
+from sandbox.reservations import Reservation
 
 COUNTS = ("start", "on_hand", "reserved", "shipped")
 
@@ -26,34 +27,6 @@ class Stock:
     warehouses: dict[str, int] = field(default_factory=dict)
 
 
-@dataclass(slots=True)
-class Reservation:
-    """Stock held for an order: reserved → released, or reserved → shipped (and back).
-
-    What is in one warehouse is shipped by itself; `shipped` names those warehouses.
-    """
-
-    ref: str
-    order: str
-    key: str | None
-    lines: Lines
-    released: bool = False
-    shipped: set[str] = field(default_factory=set)
-    returned: dict[str, int] = field(default_factory=dict)
-
-    @property
-    def warehouses(self) -> set[str]:
-        """Where its goods are."""
-        return {warehouse for *_, warehouse in self.lines}
-
-    @property
-    def status(self) -> str:
-        """What it is called."""
-        if self.released:
-            return "released"
-        return "shipped" if self.shipped == self.warehouses else "reserved"
-
-
 class Inventory(Partner):
     """Reserves stock and releases it; shipping moves reserved stock to shipped."""
 
@@ -68,19 +41,21 @@ class Inventory(Partner):
         if call.action == "release":
             return self._release(self.reservation(call.ref or ""))
         order = text(call.params, "order")
+        if call.action == "release_part":
+            return self.reservation(call.ref or "").without(read_places(call.params))
         if call.action == "restock":
             return self._restock(order, read_lines(call.params), new_id)
         lines = self._allocated(read_lines(call.params))
         return Effect(201, ref=new_id("rsv"), detail=lines)
 
     def undo(self, done: Entry, new_id: NewId) -> Effect:
-        """Release the reservation that was made; goods that came back stay on the shelf."""
+        """Release the reservation that was made; goods that are on the shelf again stay there."""
         _ = new_id
-        if done.action == "restock":
+        if done.action != "reserve":
             raise Refusal(
                 409,
                 "restocked",
-                "Goods that came back are sold again: this is not undone.",
+                "Goods that are on the shelf again are sold: this is not undone.",
                 stored=True,
             )
         return self._release(self.reservations[done.ref or ""])
@@ -101,22 +76,26 @@ class Inventory(Partner):
             self._move(lines, "on_hand", "reserved")
             return None
         reservation = self.reservations[ref]
+        if entry.effect == "release_part":
+            self._move(entry.detail, "reserved", "on_hand")
+            reservation.freed += entry.detail
+            return None
         if entry.effect == "release":
-            self._move(reservation.lines, "reserved", "on_hand")
+            self._move(reservation.held(), "reserved", "on_hand")
             reservation.released = True
         return reservation.key
 
     def body(self, entry: Entry) -> Json:
         """Return the reservation, or what came back, as it was right after the call."""
-        if entry.action == "restock":
-            return {"id": entry.ref, "order": entry.order, "lines": show_lines(entry.detail)}
+        if entry.action in {"restock", "release_part"}:
+            return {"id": entry.ref, "order": entry.order, "lines": show_lines(entry.detail or [])}
         reservation = self.reservations[entry.ref or ""]
-        return _show(reservation, "reserved" if entry.action == "reserve" else "released")
+        return reservation.show("reserved" if entry.action == "reserve" else "released")
 
     def view(self, ref: str) -> Json | None:
         """Return the current reservation."""
         reservation = self.reservations.get(ref)
-        return _show(reservation, reservation.status) if reservation else None
+        return reservation.show(reservation.status) if reservation else None
 
     def order_of(self, ref: str) -> str | None:
         """Return the reservation's order."""
@@ -136,17 +115,17 @@ class Inventory(Partner):
             known for known in self.reservations.values() if known.order == order and known.shipped
         ]
 
-    def ship(self, ref: str, warehouses: set[str]) -> None:
-        """Move a reservation's stock of some warehouses from reserved to shipped."""
-        reservation = self.reservations[ref]
-        self._move(_of(reservation, warehouses), "reserved", "shipped")
-        reservation.shipped |= warehouses
+    def ship(self, ref: str, warehouses: set[str], lines: Lines) -> None:
+        """Move a part of a reservation from reserved to shipped: what these warehouses send of it."""
+        self._move(lines, "reserved", "shipped")
+        parts = {name: [line for line in lines if line[2] == name] for name in warehouses}
+        self.reservations[ref].shipped |= parts
 
     def unship(self, ref: str, warehouses: set[str]) -> None:
-        """Move a reservation's stock of some warehouses from shipped back to reserved."""
+        """Move what was sent from some warehouses from shipped back to reserved."""
         reservation = self.reservations[ref]
-        self._move(_of(reservation, warehouses), "shipped", "reserved")
-        reservation.shipped -= warehouses
+        for warehouse in sorted(warehouses & reservation.shipped.keys()):
+            self._move(reservation.shipped.pop(warehouse), "shipped", "reserved")
 
     def changes(self, levels: Mapping[str, Any]) -> dict[str, dict[str, int]]:
         """Return what differs from what is on hand now, by SKU: {warehouse: quantity}.
@@ -184,7 +163,7 @@ class Inventory(Partner):
         """Have units of what was sent on hand again; raises Refusal for more than are left of it."""
         sent = self.sent(order)
         for sku, quantity in lines.items():
-            left = sum(_not_returned(reservation).get(sku, 0) for reservation in sent)
+            left = sum(reservation.not_returned().get(sku, 0) for reservation in sent)
             if quantity > left:
                 raise Refusal(
                     409,
@@ -199,7 +178,7 @@ class Inventory(Partner):
         for sku, quantity in lines:
             left = quantity
             for reservation in sent:
-                part = min(left, _not_returned(reservation).get(sku, 0))
+                part = min(left, reservation.not_returned().get(sku, 0))
                 reservation.returned[sku] = reservation.returned.get(sku, 0) + part
                 left -= part
             self._move([[sku, quantity, MAIN]], "shipped", "on_hand")
@@ -256,25 +235,3 @@ class Inventory(Partner):
             if "on_hand" in {source, target}:
                 change = quantity if target == "on_hand" else -quantity
                 stock.warehouses[warehouse] = stock.warehouses.get(warehouse, 0) + change
-
-
-def _of(reservation: Reservation, warehouses: set[str]) -> Lines:
-    """Return the lines that are in some warehouses."""
-    return [line for line in reservation.lines if line[2] in warehouses]
-
-
-def _not_returned(reservation: Reservation) -> dict[str, int]:
-    """Return what was sent of a reservation and did not come back."""
-    left = {sku: -quantity for sku, quantity in reservation.returned.items()}
-    for sku, quantity, _ in _of(reservation, reservation.shipped):
-        left[sku] = left.get(sku, 0) + quantity
-    return left
-
-
-def _show(reservation: Reservation, status: str) -> Json:
-    return {
-        "id": reservation.ref,
-        "status": status,
-        "order": reservation.order,
-        "lines": show_lines(reservation.lines),
-    }

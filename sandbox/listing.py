@@ -83,7 +83,7 @@ def show_entry(entry: Entry) -> Json:
         "at": at.replace("+00:00", "Z"),
         "requests": entry.requests,
     }
-    if entry.effect == "reserve":
+    if entry.effect in {"reserve", "release_part"}:
         shown["lines"] = show_lines(entry.detail)
     if entry.effect == "stock":
         shown["stock"] = entry.detail

@@ -27,6 +27,7 @@ class Route(NamedTuple):
 PATHS: dict[tuple[str, str], tuple[str, str]] = {
     ("POST", "/inventory/reservations"): ("inventory", "reserve"),
     ("POST", "/inventory/reservations/*/release"): ("inventory", "release"),
+    ("POST", "/inventory/reservations/*/parts"): ("inventory", "release_part"),
     ("GET", "/inventory/reservations/*"): ("inventory", "read"),
     ("POST", "/inventory/returns"): ("inventory", "restock"),
     ("POST", "/v1/customers"): ("payment", "customer"),

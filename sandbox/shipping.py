@@ -5,10 +5,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from sandbox.fields import text
-from sandbox.inventory import Inventory, Reservation
+from sandbox.goods import read_lines
+from sandbox.inventory import Inventory
 from sandbox.labels import LABEL_ACTIONS, Labels
 from sandbox.partner import NO_EFFECT, Call, Effect, Entry, Json, NewId, Partner
 from sandbox.refusals import Refusal
+from sandbox.reservations import Reservation
 
 TRACKING = {"shp": "TRK", "cou": "EXP"}  # how tracking numbers begin, by the prefix of ids
 
@@ -30,7 +32,8 @@ class Carrier(Partner):
 
     Goods that were never in stock have no reservation.
 
-    A request may name the `warehouse`; without one, all that is reserved goes into one parcel.
+    A request may name the `warehouse`; without one, all that is reserved goes into one parcel. If it names
+    `lines`, only these go, and the rest stays reserved.
     """
 
     prefix: str  # of its ids
@@ -53,7 +56,10 @@ class Carrier(Partner):
         reservation = text(call.params, "reservation")
         self._require_served(call.params.get("address"))
         warehouses = self._warehouses(reservation, call.params.get("warehouse") or "")
-        detail = {"warehouses": sorted(warehouses)}
+        detail: Json = {"warehouses": sorted(warehouses)}
+        if "lines" in call.params:
+            known = self._inventory.reservations[reservation]
+            detail["lines"] = known.to_send(read_lines(call.params), warehouses)
         return Effect(201, ref=new_id(self.prefix), parent=reservation, detail=detail)
 
     def undo(self, done: Entry, new_id: NewId) -> Effect:
@@ -68,9 +74,11 @@ class Carrier(Partner):
             parent = entry.parent or ""
             warehouses: set[str] = set()
             if parent:
-                older = {"warehouses": self._inventory.reservations[parent].warehouses}
-                warehouses = set((entry.detail or older)["warehouses"])
-                self._inventory.ship(parent, warehouses)
+                reservation = self._inventory.reservations[parent]
+                detail = entry.detail or {"warehouses": reservation.warehouses}
+                warehouses = set(detail["warehouses"])
+                lines = detail.get("lines", reservation.held(warehouses))
+                self._inventory.ship(parent, warehouses, lines)
             self.shipments[ref] = Shipment(ref, entry.order or "", entry.key, parent, warehouses)
             return None
         shipment = self.shipments[ref]
@@ -174,7 +182,7 @@ def _to_ship(reservation: Reservation, only: str) -> set[str]:
             f"Reservation '{reservation.ref}' has nothing in '{min(unknown)}'.",
             stored=True,
         )
-    if warehouses & reservation.shipped:
+    if warehouses & reservation.shipped.keys():
         raise Refusal(
             409,
             "reservation_shipped",

@@ -18,6 +18,7 @@ MONEY = {
 COUNTS = {
     "reservations": (["inventory"], ["reserve"]),
     "releases": (["inventory"], ["release"]),
+    "parts_released": (["inventory"], ["release_part"]),
     "shipments": (CARRIERS, ["book"]),
     "shipments_cancelled": (CARRIERS, ["cancel"]),
     "labels": (["shipping"], ["label"]),

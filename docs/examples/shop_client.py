@@ -84,6 +84,11 @@ class Shop:
         """Send an order elsewhere; raises `ShopError` with "cannot_be_readdressed" if it is too late."""
         return self._ask("POST", f"/api/orders/{order}/address", address)
 
+    def remove(self, order: str, *, key: str, lines: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        """Leave `lines` out of an order; raises `ShopError` with "not_removable" if it is too late."""
+        body = {"lines": list(lines)}
+        return self._ask("POST", f"/api/orders/{order}/remove", body, {"Idempotency-Key": key})
+
     def send_back(
         self,
         order: str,

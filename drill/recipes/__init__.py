@@ -71,6 +71,7 @@ from . import (  # noqa: E402, F401 - importing them registers their recipes
     postgres,
     processes,
     redis,
+    removals,
     restore,
     schedules,
     undoing,

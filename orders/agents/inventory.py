@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from itertools import chain
 from typing import Any
+from urllib.parse import quote
 
 from django.conf import settings
 
@@ -15,6 +16,10 @@ from .partner import BY_KEY, MEND_WITHIN, KeyedAgent
 
 ALLOCATED = exact_object(sku=TEXT, quantity=POSITIVE, warehouse=TEXT)
 IN_WAREHOUSES = {"type": "array", "items": ALLOCATED, "default": []}
+PLACE = optional(
+    open_object(sku=TEXT, quantity=POSITIVE, warehouse={"type": "string"}), "warehouse"
+)
+PART = exact_object(order=TEXT, reservation=TEXT, lines=non_empty_list(PLACE))
 GOODS = exact_object(order=TEXT, lines=non_empty_list(open_object(sku=TEXT, quantity=POSITIVE)))
 
 
@@ -32,7 +37,12 @@ class Inventory(KeyedAgent):
         "on_rejection": "wait",  # the customer may leave out or wait for what is sold out
         "resolve_within": MEND_WITHIN,
     }
-    results = {"reserve": {"id": str}, "release": {"effect": str}, "restock": {"id": str}}
+    results = {
+        "reserve": {"id": str},
+        "release": {"effect": str},
+        "release_part": {"id": str},
+        "restock": {"id": str},
+    }
 
     def ledger(self) -> Iterable[LedgerEntry] | None:
         """Return what the inventory did, then its stock of each SKU."""
@@ -73,6 +83,16 @@ class Inventory(KeyedAgent):
     async def release(self, call: Call) -> dict[str, Any]:
         """Release what {key} reserved, if anything; returns {effect}: release or none."""
         return await self.undone(call)
+
+    @action(accepts=PART, returns=exact_object(id=TEXT), guarded=("order", "reservation", "lines"))
+    async def release_part(self, call: Call) -> dict[str, Any]:
+        """Release {lines: [{sku, quantity, warehouse?}]} of a {reservation}; returns {id}.
+
+        Nothing is left to do where all of it has been released. What is sent is not released.
+        """
+        path = f"/inventory/reservations/{quote(call.payload['reservation'], safe='')}/parts"
+        body = {name: call.payload[name] for name in ("order", "lines")}
+        return await self.done(call, path, body)
 
     @action(accepts=GOODS, returns=exact_object(id=TEXT), guarded=("order", "lines"))
     async def restock(self, call: Call) -> dict[str, Any]:

@@ -12,6 +12,8 @@ from .partner import BY_KEY, KeyedAgent
 # where the other carrier takes a parcel: the usual one does not go there, or has been away for long
 REFUSED = {"not_served": "pass", "away": "pass"}
 LINES = non_empty_list(exact_object(sku=TEXT, quantity=POSITIVE))
+# of an order from which something was removed: these alone go
+ONLY = {**LINES, "type": ["array", "null"]}
 # what is made to order has no reservation
 RESERVATION = {"type": ["string", "null"], "minLength": 1}
 # `lines` are for people who read the request: the warehouse knows what it has reserved
@@ -23,10 +25,12 @@ BOOKING = optional(
         address_changed=MOMENT,
         warehouse={"type": "string"},
         lines=LINES,
+        only=ONLY,
     ),
     "address_changed",
     "warehouse",
     "lines",
+    "only",
 )
 
 
@@ -42,16 +46,19 @@ class Carrier(KeyedAgent):
     @action(
         accepts=BOOKING,
         returns=exact_object(id=TEXT, tracking=TEXT),
-        guarded=("order", "reservation", "address", "warehouse", "lines"),
+        guarded=("order", "reservation", "address", "warehouse", "lines", "only"),
     )
     async def book(self, call: Call) -> dict[str, Any]:
-        """Book {order, reservation?, address, address_changed?, warehouse?, lines?}; returns {id, tracking}.
+        """Book {order, reservation?, address, address_changed?, warehouse?, lines?, only?}.
 
-        The parcel has what is reserved in the warehouse; without one, all of the reservation. When the
+        Returns {id, tracking}. The parcel has what is reserved in the warehouse; without one, all of the
+        reservation. Where lines are named as `only`, these go, and the rest stays reserved. When the
         address was changed is not the carrier's: it has the engine refuse a later change.
         """
         sent = ("order", "reservation", "address", "warehouse")
         body = {name: call.payload[name] for name in sent if call.payload.get(name)}
+        if only := call.payload.get("only"):
+            body["lines"] = only
         return await self.done(call, f"/{self.partner}/shipments", body)
 
     @action(accepts=BY_KEY, returns=exact_object(effect=TEXT), guarded=("key",))

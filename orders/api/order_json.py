@@ -59,8 +59,10 @@ def summary(request: HttpRequest, row: Placement, order: Order | None) -> dict[s
 
 
 def full(request: HttpRequest, row: Placement) -> dict[str, Any]:
-    """Return an order and its progress (at most four queries)."""
-    order = Order.objects.filter(id=row.order).prefetch_related("lines", "parcels").first()
+    """Return an order and its progress (at most five queries)."""
+    order = (
+        Order.objects.filter(id=row.order).prefetch_related("lines", "parcels", "removals").first()
+    )
     progress = snapshots.of(order) if order else None
     asked = order.request if order else None
     steps = progress.steps if progress else ()
@@ -72,6 +74,7 @@ def full(request: HttpRequest, row: Placement) -> dict[str, Any]:
         "cancellable": progress is not None and progress.undoable and not pending,
         "cancellation": _asked(asked, Change.CANCEL),
         "address_change": _asked(asked, Change.ADDRESS),
+        "removal": _asked(asked, Change.REMOVE),
         "payment_due": _payment_due(request, progress) if not pending else None,
         "tracking": parcel(progress),
         "parcels": _parcels(order, progress),
@@ -139,4 +142,5 @@ def _as_it_is(order: Order) -> dict[str, Any]:
              "unit_price": line.unit_price, "price": line.price}
             for line in lines
         ],
+        "removed": [line for row in order.removals.all() for line in row.lines],
     }  # fmt: skip

@@ -9,10 +9,11 @@ from uuid import UUID, uuid5
 from django.db.models import Q
 from django.http import HttpRequest
 from ninja import Body, Header, Query, Router, Status
+from pydantic import Field
 
 from orchestration import api
-from orders.lifecycle import changes, queries, readdressing
-from orders.lifecycle.message import fingerprint
+from orders.lifecycle import changes, fewer, queries, readdressing, removing
+from orders.lifecycle.message import MAX_LINES, fingerprint
 from orders.models import Order, Placement
 from orders.shop.forms import AddressForm
 
@@ -23,6 +24,16 @@ from .problems import conflict, invalid, not_found, only
 from .scopes import READ_ORDERS, WRITE_ORDERS
 
 router = Router(tags=["Orders"])
+
+
+class NewRemoval(schemas.Strict):
+    """Units that are left out of an order."""
+
+    lines: Annotated[
+        list[schemas.NewLine],
+        Field(min_length=1, max_length=MAX_LINES, description="Each product once."),
+    ]
+
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 CURSOR = "^([0-9]{1,16}-[0-9a-f]{32})?$"  # the last order of a page: its time in µs, and its id
@@ -171,6 +182,45 @@ def change_address(request: HttpRequest, order_id: UUID, address: schemas.Addres
     if refusal is not None:
         detail = "The order is on its way, stopped, cancelled, or another change is pending."
         raise conflict("cannot_be_readdressed", detail)
+    return Status(202, order_json.full(request, row))
+
+
+@router.post(
+    "/{uuid:order_id}/remove",
+    auth=Token(WRITE_ORDERS),
+    summary="Remove units from an order",
+    operation_id="removeLines",
+    response={202: schemas.Order},
+)
+def remove_lines(
+    request: HttpRequest, order_id: UUID, what: NewRemoval, idempotency_key: Key
+) -> Status[Any]:
+    """Leave units out of an order, once its goods are reserved and until its parcel is booked.
+
+    The request is carried out later: `removal` is `asked` until then, or `refused` if it came too late. The
+    order costs less by the rules of the checkout; shipping stays. The same key for the same order removes
+    once; with other content the request is refused.
+    """
+    row = _own(request, order_id)
+    pricing.check_each_once(what.lines)
+    units = {line.sku: line.quantity for line in what.lines}
+    actor, id_ = f"application {caller(request).name}", uuid5(order_id, f"remove:{idempotency_key}")
+    try:
+        refusal = removing.remove(order_id, units, id_=id_, actor=actor)
+    except Order.DoesNotExist:
+        raise conflict("not_taken_yet", "The order is not in process yet.") from None
+    except removing.OtherRemoval:
+        raise key_used() from None
+    except fewer.NotRemovable:
+        detail = "The order has fewer units of that, or they are made for its customer."
+        raise conflict("not_removable", detail) from None
+    except fewer.NothingLeft:
+        raise conflict("nothing_left", "Nothing would be sent. Cancel the order instead.") from None
+    if refusal is not None:
+        detail = (
+            "The goods are not reserved yet, or are on their way, or another change is pending."
+        )
+        raise conflict("not_removable", detail)
     return Status(202, order_json.full(request, row))
 
 

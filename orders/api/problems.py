@@ -33,6 +33,8 @@ WHAT_TO_DO = {  # by code
     "cannot_be_cancelled": "The order can no longer be cancelled. Contact the shop's staff.",
     "cannot_be_readdressed": "Leave the address, or contact the shop's staff. Within another country, cancel "
     "the order and place a new one.",
+    "not_removable": "Read the order: `lines` is what it has. Once its parcel is booked, have it sent back.",
+    "nothing_left": "Cancel the order instead.",
     "not_returnable": "Only completed orders can be sent back, and only for some weeks.",
     "not_claimable": "Claim a parcel of a completed order, by its tracking number, some days "
     "after it was sent. It cannot be claimed if something of the order comes back.",

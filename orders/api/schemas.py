@@ -18,6 +18,7 @@ from orders.money import largest_price
 from .charge_schemas import CHARGES_EXAMPLE, CODE, GIFT_CARD, Charged
 from .parcel_schemas import Parcel
 from .payment_schemas import PaymentDue
+from .removal_schemas import Reduced
 from .schema_fields import COMPOSED, NUMBER, Amount, Currency, choice, optional_text, text
 
 POSTCODE = "As the country writes it. Required, except in Ireland."
@@ -190,7 +191,7 @@ class Trouble(Schema):
     ]
 
 
-class Order(Placed):
+class Order(Reduced, Placed):
     """An order and its progress."""
 
     model_config = ConfigDict(
@@ -202,6 +203,8 @@ class Order(Placed):
                     "cancellable": False,
                     "cancellation": None,
                     "address_change": None,
+                    "removal": None,
+                    "removed": [],
                     "payment_due": None,
                     "refunded": 0,
                     "tracking": "TRK4711",

@@ -1,6 +1,7 @@
 """Checks of orders against their tasks, in the database only."""
 
 from orchestration.api import LATELY, Check, Scope
+from orders.lifecycle.fewer import LEFT
 from orders.lifecycle.message import APPLICATION, WORKFLOW
 
 GRACE = 60  # seconds in which a placed order becomes a task
@@ -53,16 +54,17 @@ CHECKS = (
         remedy="Compare both with the customer's confirmation page, and undo it if the task's is wrong.",
         query=f"""
         SELECT t.reference, 'its order says ' || o.total || ', its lines and charges ' || l.total
-            || ' and its task ' || coalesce(k.data->>'total', 'nothing') || ' (in minor units)'
+            || ' and its task ' || coalesce(k.total, 'nothing') || ' (in minor units)'
         FROM audit_task t
-        JOIN audit_data k ON k.task = t.id
+        JOIN (SELECT task, coalesce(data->'{LEFT}'->>'total', data->>'total') AS total FROM audit_data) k
+            ON k.task = t.id
         JOIN orders_order o ON o.id = t.order_id
         CROSS JOIN LATERAL (SELECT coalesce((
                 SELECT sum(unit_price * quantity) FROM orders_orderline WHERE order_id = o.id
             ), 0) + coalesce((o.charges->>'shipping')::bigint, 0)
             - coalesce((o.charges->>'discount')::bigint, 0) AS total) l
         WHERE t.workflow = '{WORKFLOW}'
-          AND (o.total <> l.total OR k.data->>'total' IS DISTINCT FROM o.total::text)
+          AND (o.total <> l.total OR k.total IS DISTINCT FROM o.total::text)
         """,  # noqa: S608 - no input in it
     ),
     Check(
@@ -91,7 +93,7 @@ CHECKS = (
         FROM audit_task t JOIN orders_order o ON o.id = t.order_id
         CROSS JOIN LATERAL (SELECT coalesce(sum(amount) FILTER (WHERE state = 'paid'), 0) AS paid,
             coalesce(sum(amount) FILTER (WHERE state = 'asked'), 0) AS asked
-            FROM orders_refund WHERE order_id = o.id) f
+            FROM orders_refund WHERE order_id = o.id AND NOT overpaid) f
         CROSS JOIN LATERAL (SELECT coalesce(sum(amount - returned), 0) AS cost
             FROM orders_exchange WHERE payer_id = o.id) x
         WHERE t.workflow = '{WORKFLOW}'

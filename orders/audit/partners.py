@@ -5,6 +5,7 @@ from orders.agents.partner_ledger import LEVEL
 from orders.lifecycle.message import PARCEL_WORKFLOW, WORKFLOW
 
 from .orders import MONEY, TO_PAY
+from .removals import RELEASED
 from .returns import LABELS
 
 GOODS = "Look at the reservation by the order's id, and have the inventory correct it."
@@ -12,7 +13,10 @@ GOODS = "Look at the reservation by the order's id, and have the inventory corre
 # Per order: what was authorized, captured and refunded by the ledger, and what its task claims. A
 # step in doubt, and one that was done by hand, allow both.
 ACCOUNTS = f"""
-SELECT t.reference, t.state, {TO_PAY} AS total, o.currency, p.parts, p.asked, m.*,
+SELECT t.reference, t.state, o.currency,
+    -- of a transfer all that was asked for is taken, and what is too much is paid back
+    CASE WHEN k.state = 'skipped' AND c.state = 'processed' THEN (c.request->>'amount')::bigint
+        ELSE {TO_PAY} END AS total, p.parts, p.asked, m.*,
     coalesce(m.captured, 0) - coalesce(m.refunded, 0) AS net,
     coalesce(m.holds, 0) - coalesce(m.voids, 0) - coalesce(m.captures, 0) AS open_holds,
     c.state = 'processed' AND NOT c.by_hand AND NOT coalesce(r.state = 'processed' OR r.in_doubt, false)
@@ -46,6 +50,19 @@ LEFT JOIN (
 WHERE t.workflow = '{WORKFLOW}' AND t.quiet
 """  # noqa: S608 - no input in it
 
+# the units of each order that were reserved: those that are left, and those that were removed since
+STOCKED = """
+SELECT order_id, sku, sum(quantity) AS quantity FROM (
+    SELECT l.order_id, l.sku, l.quantity
+    FROM orders_orderline l JOIN orders_order o ON o.id = l.order_id
+    WHERE l.order_id IN (SELECT order_id FROM audit_task) AND (o.handling IS NULL
+        OR o.handling->'reserve' @> jsonb_build_array(jsonb_build_object('sku', l.sku)))
+    UNION ALL
+    SELECT r.order_id, part->>'sku', (part->>'quantity')::int
+    FROM orders_removal r, jsonb_array_elements(r.released) part
+    WHERE r.order_id IN (SELECT order_id FROM audit_task)
+) units GROUP BY order_id, sku
+"""
 RESERVED = f"""
 SELECT t.id, t.reference, t.state, t.quiet, coalesce(g.count, 0) AS count, g.wrong,
     EXISTS (SELECT 1 FROM audit_step s WHERE s.task = t.id AND s.agent = 'inventory'
@@ -61,10 +78,7 @@ LEFT JOIN (
         bool_or(e.kind = 'reserve' AND e.detail <> w.goods) AS wrong
     FROM audit_effect e LEFT JOIN (
         SELECT l.order_id::text AS reference, jsonb_object_agg(l.sku, l.quantity) AS goods
-        FROM orders_orderline l JOIN orders_order o ON o.id = l.order_id
-        WHERE l.order_id IN (SELECT order_id FROM audit_task) AND (o.handling IS NULL
-            OR o.handling->'reserve' @> jsonb_build_array(jsonb_build_object('sku', l.sku)))
-        GROUP BY l.order_id
+        FROM ({STOCKED}) l GROUP BY l.order_id
     ) w ON w.reference = e.reference
     WHERE e.agent = 'inventory' AND e.kind IN ('reserve', 'release') GROUP BY e.task
 ) g ON g.task = t.id  -- not by the order: a claim reserves for it again
@@ -203,7 +217,7 @@ def _recorded(agent: str) -> Check:
 
 CHECKS = {  # by agent
     "payment": PAYMENT,
-    "inventory": INVENTORY,
+    "inventory": (*INVENTORY, RELEASED),
     "shipping": (*CARRIERS, LABELS, _recorded("shipping")),
     "courier": (_recorded("courier"),),
     "notification": (_recorded("notification"),),

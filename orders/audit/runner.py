@@ -8,7 +8,7 @@ from django.db import connection
 from orchestration.api import Part, Scope, Violation
 from orders.lifecycle.message import WORKFLOW, fingerprint
 
-from . import exchanges, gift_cards, orders, partners, returns, subscriptions
+from . import exchanges, gift_cards, orders, partners, removals, returns, subscriptions
 
 BATCH = 2_000  # orders
 CONTENT = """
@@ -20,8 +20,14 @@ WHERE t.workflow = %(workflow)s
 
 def audit(part: Part) -> Iterator[Violation]:
     """Check the orders, and their effects at the agents whose ledgers were read."""
-    checks = [*orders.CHECKS, *gift_cards.CHECKS, *returns.CHECKS, *exchanges.CHECKS]
-    checks += subscriptions.CHECKS
+    checks = [
+        *orders.CHECKS,
+        *gift_cards.CHECKS,
+        *removals.CHECKS,
+        *returns.CHECKS,
+        *exchanges.CHECKS,
+        *subscriptions.CHECKS,
+    ]
     checks += [partners.PHANTOMS] if part.ledgers else []
     for agent in sorted(part.ledgers):
         checks += partners.CHECKS.get(agent, ())

@@ -1,10 +1,10 @@
-"""What customers of the demo do after they ordered: send something back, exchange it, move."""
+"""What customers of the demo do after they ordered: send something back, exchange it, move, want less."""
 
 from dataclasses import replace
 from uuid import UUID, uuid4
 
 from orchestration import api
-from orders.lifecycle import queries, readdressing, returns
+from orders.lifecycle import queries, readdressing, removing, returns
 from orders.lifecycle.paying import payment_due
 from orders.models import Return
 from orders.shop.exchange_wish import wish
@@ -48,9 +48,24 @@ def inspect(row: Return, *, percent: int, note: str) -> None:
     task.complete(returns.INSPECT, result=seen, actor="demo", id=uuid4())
 
 
+def remove_one(order: UUID, _progress: api.Progress) -> object:
+    """Remove a unit of what there is most of, as the customer."""
+    details = queries.details(order)
+    units = removing.removable(details) if details else {}
+    if not units:
+        return None
+    most = max(units, key=lambda sku: units[sku])
+    return removing.remove(order, {most: 1}, id_=uuid4())
+
+
 def asked_by_the_bank(progress: api.Progress) -> bool:
     """Return whether an order waits for its customer at the bank."""
     return payment_due(progress) is not None
+
+
+def set_aside(progress: api.Progress) -> bool:
+    """Return whether something can be removed from an order."""
+    return removing.is_open(progress)
 
 
 def move(order: UUID, _progress: api.Progress) -> object:

@@ -122,6 +122,13 @@ SCENARIOS = (
         ready=afterwards.asked_by_the_bank,
         act=afterwards.move,
     ),
+    Scenario(
+        name="a unit of it removed, the transfer is awaited",
+        card=Card.TRANSFER,
+        also=AWAY,
+        ready=afterwards.set_aside,
+        act=afterwards.remove_one,
+    ),
     Scenario(name="gift cards, sent by e-mail", only=GIFT_CARD),
     Scenario(name="paid in part by a gift card", gift_card=5),
     Scenario(name="free, as a gift card pays all", gift_card=900),

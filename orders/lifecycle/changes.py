@@ -16,11 +16,11 @@ from django.db.models.functions import Now
 
 from orchestration import api
 from orders import handling
-from orders.charges import Charges, from_json
 from orders.models import Order, OrderLine, Placement
 
-from . import gift_cards, readdressing, snapshots
+from . import fewer, gift_cards, readdressing, removing, snapshots
 from .emails import Recipient, confirmation
+from .fewer import NothingLeft
 from .message import WORKFLOW, Line, fingerprint
 from .paying import CAPTURE, CARD
 from .requests import Change, ChangeRequest
@@ -29,10 +29,6 @@ from .tracking import STOCK, fixes
 ACTOR = "customer"
 WAIT_FOR_STOCK = timedelta(days=14)
 RETRY_EVERY = 600.0  # seconds between attempts to reserve them
-
-
-class NothingLeft(Exception):
-    """The order would have no goods in stock; the customer can cancel it instead."""
 
 
 @transaction.atomic
@@ -65,7 +61,7 @@ def leave_out(order_id: UUID, attempt: int, sku: str) -> api.Refusal | None:
     if not handling.from_json(order.handling).reserved(lines):
         raise NothingLeft
     before = {"total": order.total, "charges": order.charges, "handling": order.handling}
-    changed, charges, special = _left(before, lines)
+    changed, charges, special = fewer.message_of(before, lines)
     total = changed["total"]
     changed["confirmation"] = confirmation(
         Recipient.of(order),
@@ -124,7 +120,7 @@ def permit(asked: api.AskedChange) -> None:
         case Change.CARD:
             amount = {
                 "payment_method": note.get("card"),
-                "amount": handling.to_pay(asked.task_data),
+                "amount": handling.to_pay(fewer.present(asked.task_data)),
             }
             as_offered = asked.step in {CARD, CAPTURE} and (asked.request, asked.data) == (
                 amount,
@@ -133,7 +129,7 @@ def permit(asked: api.AskedChange) -> None:
         case Change.LEAVE_OUT:
             lines = [line for line in asked.task_data["lines"] if line["sku"] != note.get("sku")]
             left = [Line(**line) for line in lines]
-            changed, _charges, _special = _left(asked.task_data, left)
+            changed, _charges, _special = fewer.message_of(asked.task_data, left)
             changed["confirmation"] = asked.data.get("confirmation")
             of_step = {"lines": _reserved(changed)}
             as_offered = (
@@ -141,6 +137,8 @@ def permit(asked: api.AskedChange) -> None:
                 and bool(_reserved(changed))
                 and note.get("total") == changed["total"]
             )
+        case Change.REMOVE:
+            as_offered = not asked.step and removing.is_offered(asked)
         case _:
             as_offered = False
     if not as_offered:
@@ -173,6 +171,9 @@ def _apply(order: Order, note: Mapping[str, Any], request: UUID) -> None:
             if order.handling:
                 order.handling = content["handling"]
                 gift_cards.take_less(order.id, order.handling["gift_card"])
+        case Change.REMOVE:
+            removing.apply(order, _content(order), request)
+            order.fingerprint = fingerprint(_content(order))
         case Change.WAIT:
             order.waits_until = Now() + WAIT_FOR_STOCK
     order.save(update_fields=changed)
@@ -181,24 +182,6 @@ def _apply(order: Order, note: Mapping[str, Any], request: UUID) -> None:
 def _content(order: Order) -> Mapping[str, Any]:
     task = api.progress(WORKFLOW, str(order.id))
     return task.data if task else {}
-
-
-def _left(
-    before: Mapping[str, Any], lines: Sequence[Line]
-) -> tuple[dict[str, Any], Charges, handling.Handling]:
-    """Return what changes in an order's message if these lines are left, but for the confirmation."""
-    known = handling.from_json(before.get("handling"))
-    charges = from_json(before.get("charges")).of_fewer(
-        lines, free=not before["total"], emailed=known.emailed
-    )
-    total = sum(line.price for line in lines) + charges.extra
-    special = known.of_fewer(lines, handling.to_pay(before), total)
-    changed: dict[str, Any] = {"lines": [line.as_json() for line in lines], "total": total}
-    if before.get("charges"):
-        changed["charges"] = charges.as_json()
-    if before.get("handling"):
-        changed["handling"] = special.fields(lines, total)
-    return changed, charges, special
 
 
 def _reserved(data: Mapping[str, Any]) -> Any:

@@ -29,7 +29,7 @@ from orders.times import moment, shop_zone
 from . import access, snapshots, tracking
 from .message import EMAIL_WORKFLOW, Mail, Message
 from .numbers import order_number
-from .paying import PaymentDue, Transfer
+from .paying import PaymentDue, Transfer, asked
 from .reminders import Reminder
 from .sums import Sum, notes, sums
 
@@ -158,7 +158,8 @@ def _post_about_payment(
     order: Order, to: Recipient, payment: PaymentDue, reminder: Reminder | None
 ) -> None:
     """Post how to transfer the amount, once; and a reminder that counts."""
-    total = api.format_money(order.to_pay, order.currency)
+    # what the bank names: less of it may be left to pay since
+    total = api.format_money(asked(snapshots.of(order)), order.currency)
     if reminder and reminder.is_due(transfer=payment.transfer is not None):
         letter = _reminder(to, total, payment, reminder.until)
         _post("reminder", to, order.email, letter, int(reminder.until.timestamp()))

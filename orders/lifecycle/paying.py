@@ -66,6 +66,13 @@ def payment_due(progress: Progress | None) -> PaymentDue | None:
     )
 
 
+def asked(progress: Progress | None) -> int:
+    """Return the amount that the payment was asked for, in minor units; 0 before that."""
+    step = do_steps(progress).get(CARD) if progress else None
+    begun = step is not None and step.state is not StepState.SKIPPED
+    return int(step.request.get("amount", 0)) if step and begun else 0
+
+
 def waiting(progress: Progress) -> tuple[str | Promise, str] | None:
     """Return sentence and mood while the payment waits for its customer, or for a person."""
     if due := payment_due(progress):

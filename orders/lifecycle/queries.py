@@ -1,8 +1,10 @@
 """Queries of an order's page, which polls them."""
 
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 from django.db import connection
@@ -37,8 +39,13 @@ WHERE o.id IS NOT NULL OR p."order" IS NOT NULL
 PROGRESS = "SELECT snapshot, status, created_at FROM orders_order WHERE id = %s"
 DETAILS = """
 SELECT o.name, o.street, o.postcode, o.city, o.country, o.region,
-    o.email, o.payment_method, o.total, o.refunded, o.currency, o.charges,
+    o.email, o.payment_method, o.total,
+    -- and what a transfer was too much
+    o.refunded + coalesce((SELECT sum(r.amount) FROM orders_refund r
+        WHERE r.order_id = %s AND r.overpaid AND r.state = 'paid'), 0)::bigint,
+    o.currency, o.charges,
     o.handling, s.subscription_id, b.order_id,
+    (SELECT jsonb_agg(r.lines ORDER BY r.created_at) FROM orders_removal r WHERE r.order_id = %s),
     l.sku, l.name, l.unit_price, l.quantity
 FROM orders_order o JOIN orders_orderline l ON l.order_id = o.id
 LEFT JOIN orders_subscriptionorder s ON s."order" = o.id
@@ -119,6 +126,7 @@ class OrderDetails:
     subscription: UUID | None
     replaces: UUID | None
     lines: tuple[Line, ...]
+    removed: Sequence[Mapping[str, Any]]
 
     @property
     def card(self) -> str:
@@ -149,7 +157,7 @@ class OrderDetails:
 def details(order: UUID) -> OrderDetails | None:
     """Return an order's details, or None if it has no row yet (one query)."""
     with connection.cursor() as cursor:
-        cursor.execute(DETAILS, [order])
+        cursor.execute(DETAILS, [order] * 3)
         rows = cursor.fetchall()
     if not rows:
         return None
@@ -164,6 +172,7 @@ def details(order: UUID) -> OrderDetails | None:
         special,
         subscription,
         replaces,
+        removals,
         *_,
     ) = others
     return OrderDetails(
@@ -183,4 +192,5 @@ def details(order: UUID) -> OrderDetails | None:
             Line(sku=sku, name=product, unit_price=price, quantity=quantity)
             for *_, sku, product, price, quantity in rows
         ),
+        removed=[line for lines in json.loads(removals or "[]") for line in lines],
     )

@@ -37,10 +37,11 @@ WITH incoming AS (
     UPDATE orders_refund r SET state = incoming.state
     FROM incoming, locked
     WHERE r.id = incoming.id AND r.order_id = locked.id AND r.state = 'asked'
-    RETURNING r.order_id, r.amount, r.state
+    RETURNING r.order_id, r.amount, r.state, r.overpaid
 )
 UPDATE orders_order o SET refunded = o.refunded + s.amount
-FROM (SELECT order_id, sum(amount) AS amount FROM settled WHERE state = 'paid' GROUP BY order_id) s
+FROM (SELECT order_id, sum(amount) AS amount FROM settled
+    WHERE state = 'paid' AND NOT overpaid GROUP BY order_id) s
 WHERE o.id = s.order_id
 """
 
@@ -75,7 +76,7 @@ def _is_completed(order: Order) -> bool:
 
 def _noted(order: Order) -> tuple[int, int]:
     """Return the sum of an order's refunds and exchanges, and of the parts that go to its gift card."""
-    known = order.refunds.exclude(state=RefundState.UNDONE)
+    known = order.refunds.exclude(state=RefundState.UNDONE).exclude(overpaid=True)
     sums = known.aggregate(all=Sum("amount"), on_card=Sum("on_card"))
     return (sums["all"] or 0) + exchanged.in_effect(order), sums["on_card"] or 0
 
@@ -115,6 +116,21 @@ def pay_back(order: Order, amount: int, reason: str, *, id_: UUID, by: int | Non
     new = Refund.objects.create(
         id=id_, order=order, amount=amount, on_card=on_card, reason=reason, by_id=by
     )
+    _post(new, progress)
+    return new
+
+
+def return_overpaid(order: Order, amount: int, reason: str, *, id_: UUID) -> None:
+    """Pay back to a locked order what a transfer was above its total; `id_` once."""
+    progress = snapshots.of(order)
+    if progress is None or Refund.objects.filter(id=id_).exists():
+        return
+    new = Refund.objects.create(id=id_, order=order, amount=amount, overpaid=True, reason=reason)
+    _post(new, progress)
+
+
+def _post(refund: Refund, progress: api.Progress) -> None:
+    order, amount, on_card = refund.order, refund.amount, refund.on_card
     data: dict[str, Any] = {
         "order": str(order.id),
         "number": order.number,
@@ -122,20 +138,19 @@ def pay_back(order: Order, amount: int, reason: str, *, id_: UUID, by: int | Non
         "amount": amount - on_card,
         "currency": order.currency,
         "email": order.email,
-        "mail": owner_letters.refunded(order, amount, reason, on_card).as_json(),
+        "mail": owner_letters.refunded(order, amount, refund.reason, on_card).as_json(),
     }
     api.submit_many(
         [
             api.Posting(
                 workflow=REFUND_WORKFLOW,
-                reference=str(id_),
+                reference=str(refund.id),
                 data=data,
                 reply_to=APPLICATION,
                 about=api.TaskHandle(WORKFLOW, str(order.id)),
             )
         ]
     )
-    return new
 
 
 def refund_up_to(order: Order, amount: int, reason: str, *, id_: UUID) -> int:

@@ -5,7 +5,8 @@ from datetime import datetime
 
 from orders.cards import CONFIRMED_WITHIN, TRANSFERRED_WITHIN
 
-REMIND_AFTER = [CONFIRMED_WITHIN * 2 / 3, TRANSFERRED_WITHIN * 4 / 7]  # seconds
+# The first reminds of nothing: by its message the order's page knows what is reserved, and can be removed.
+REMIND_AFTER = [5.0, CONFIRMED_WITHIN * 2 / 3, TRANSFERRED_WITHIN * 4 / 7]  # seconds
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,6 +16,13 @@ ADDRESS_ASKED = _(
     "We have passed the new address on. In a moment you will see here whether it came in time."
 )
 ADDRESS_TOO_LATE = _("The address could not be changed: your parcel is on its way already.")
+REMOVAL_ASKED = _(
+    "We have passed on what you remove. In a moment you will see here whether it came in time."
+)
+REMOVAL_TOO_LATE = _(
+    "Nothing could be removed: your parcel is on its way already. Once it has arrived, you can send back "
+    "here what you do not want."
+)
 
 
 class Change(StrEnum):
@@ -26,6 +33,11 @@ class Change(StrEnum):
     WAIT = "wait"
     CANCEL = "cancel"
     ADDRESS = "address"
+    REMOVE = "remove"
+
+
+ASKED = {Change.ADDRESS: ADDRESS_ASKED, Change.REMOVE: REMOVAL_ASKED}
+TOO_LATE = {Change.ADDRESS: ADDRESS_TOO_LATE, Change.REMOVE: REMOVAL_TOO_LATE}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -21,6 +21,7 @@ from . import (
     exchanges,
     gift_cards,
     gift_issue,
+    overpaid,
     parcels,
     refunds,
     returns,
@@ -85,6 +86,7 @@ def receive(messages: Sequence[Status]) -> None:
     returns.receive(messages)
     claims.receive(messages)
     _apply(messages)
+    overpaid.receive(messages)
     # cards last: who has their locks waits for no order
     gift_issue.receive(messages)
     refunds.match_cards(ended)

@@ -13,9 +13,9 @@ from orders.agents.error_codes import DECLINED, OUT_OF_STOCK
 from orders.handling import NONE, Handling
 from orders.models.order import Aside
 
-from . import paying, special
+from . import paying, requests, special
 from .paying import PaymentDue
-from .requests import ADDRESS_ASKED, ADDRESS_TOO_LATE, Change, ChangeRequest
+from .requests import Change, ChangeRequest
 from .stages import Stage, do_steps, stages, undo_steps
 
 STOCK = "reserve_stock"  # with the payment's, the steps that a customer can fix
@@ -62,7 +62,7 @@ TOO_LATE = _(
     "within 14 days."
 )
 MOVED_ON = _("That came too late: your order had moved on by then. This is how it stands now.")
-ASKED = {Change.CANCEL: CANCEL_ASKED, Change.ADDRESS: ADDRESS_ASKED}  # others: PASSED_ON
+ASKED = {**requests.ASKED, Change.CANCEL: CANCEL_ASKED}  # others: PASSED_ON
 ENDED = {TaskState.PROCESSED, TaskState.UNDONE}
 TURNED_BACK = {TaskState.UNDOING, TaskState.UNDONE}
 
@@ -194,8 +194,8 @@ def _notice(asked: ChangeRequest | None, progress: Progress | None) -> str | Pro
     """Return why the last request was refused, while that explains the current state."""
     if asked is None or asked.pending or progress is None:
         return ""
-    if asked.act is Change.ADDRESS:
-        return "" if progress.state in TURNED_BACK else ADDRESS_TOO_LATE
+    if asked.act in requests.TOO_LATE:
+        return "" if progress.state in TURNED_BACK else requests.TOO_LATE[asked.act]
     if asked.act is not Change.CANCEL:
         return "" if progress.state in ENDED else MOVED_ON
     if progress.state in TURNED_BACK:

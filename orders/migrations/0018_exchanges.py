@@ -12,7 +12,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('orders', '0016_subscriptions'),
+        ('orders', '0017_removals'),
     ]
 
     operations = [

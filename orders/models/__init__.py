@@ -8,6 +8,7 @@ from .parcel import Parcel
 from .pricing import DatedPrice, DiscountCode, DiscountUse, ShippingPrice, TaxClass, TaxRate
 from .product import Product
 from .refund import Refund
+from .removal import Removal
 from .returned import Return
 from .subscription import Subscription, SubscriptionOrder
 from .visitor import Profile, Throttle, Visitor

@@ -28,6 +28,11 @@ class Refund(models.Model):
         db_default=0,
         help_text="Of the amount, what goes back to the gift card that paid.",
     )
+    overpaid = models.BooleanField(
+        default=False,
+        db_default=False,
+        help_text="It is not of the order's total: a transfer was above it, as units were removed.",
+    )
     reason = models.CharField(max_length=200, help_text="The customer reads it in the letter.")
     state = models.CharField(max_length=6, choices=RefundState, default=RefundState.ASKED)
     by = models.ForeignKey(

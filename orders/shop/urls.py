@@ -12,6 +12,7 @@ from .views import (
     order_address,
     order_changes,
     order_claims,
+    order_removals,
     order_returns,
     products,
     subscribe,
@@ -60,6 +61,7 @@ urlpatterns = [
     path("orders/<uuid:order_id>/cancel/", order_changes.cancel, name="order_cancel"),
     path("orders/<uuid:order_id>/address/", order_address.change, name="order_address"),
     path("orders/<uuid:order_id>/claim/", order_claims.ask, name="order_claim"),
+    path("orders/<uuid:order_id>/remove/", order_removals.remove, name="order_remove"),
     path("orders/<uuid:order_id>/return/", order_returns.ask, name="order_return"),
     path("orders/<uuid:order_id>/exchange/", order_returns.choose, name="order_exchange"),
 ]

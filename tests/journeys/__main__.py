@@ -12,7 +12,7 @@ from playwright.sync_api import expect
 from drill.stack import Stack
 from drill.verdict import audited
 from sasweb.stack import folders
-from tests.journeys import exchanges, other_orders, payments, shop_and_operations
+from tests.journeys import exchanges, other_orders, payments, removals, shop_and_operations
 from tests.journeys.hand import Journey
 from tests.journeys.own_workflow import own_workflow
 from tests.support.chromium import launched
@@ -28,6 +28,7 @@ ON_A_STACK = (
     other_orders.parcel_lost,
     other_orders.gift_card,
     other_orders.preorder,
+    removals.line_cancelled,
     other_orders.goods_returned,
     exchanges.goods_exchanged,
     other_orders.subscription_paused,

@@ -19,7 +19,8 @@ FAILED = "SELECT count(*) FROM orders_parcel WHERE order_id::text = %s AND state
 AWAITED = "SELECT count(*) FROM orders_return WHERE order_id::text = %s AND state = 'awaited'"
 
 
-def _add(page: Page, slug: str) -> None:
+def add(page: Page, slug: str) -> None:
+    """Put a product into the cart."""
     page.goto(f"/products/{slug}/")
     page.locator("main form.add button").first.click()
     expect(page.locator("#messages")).to_contain_text("cart")
@@ -39,7 +40,7 @@ def parcel_lost(browser: Browser, stack: Stack) -> Journey:
     stack.sandbox("/inventory/stock", {AWAY: {"south": PLENTY}}, "PUT")
     break_partner(stack, partner="shipping", action="book", fault="reject", code="lost", times=1)
     customer = page_of(browser, stack)
-    _add(customer, "gooseneck-kettle")
+    add(customer, "gooseneck-kettle")
     fill_checkout(customer)
     order = _place(customer, Hand(customer, Journey(name="", goal="")))
     wait_for(lambda: stack.count(FAILED, order) == 1, "one parcel has failed")
@@ -97,7 +98,7 @@ def preorder(browser: Browser, stack: Stack) -> Journey:
     """Order what is released later, and cancel it before."""
     journey = Journey(name="A pre-order, cancelled before its release", goal="it is cancelled")
     page = page_of(browser, stack)
-    _add(page, "harvest-box")
+    add(page, "harvest-box")
     fill_checkout(page)
     hand = Hand(page, journey)
     order = _place(page, hand)

@@ -21,18 +21,19 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 from django.views.decorators.vary import vary_on_headers
 
-from orchestration.api import Progress, TaskState
+from orchestration.api import Progress, TaskState, format_money
 from orders.handling import NONE as ORDINARY
-from orders.lifecycle import access, changes, parcels
+from orders.lifecycle import access, changes, overpaid, parcels, paying, removing
 from orders.lifecycle.numbers import order_number
 from orders.lifecycle.queries import OrderDetails, PlacedOrder, details, placed_order, progress
 from orders.lifecycle.readdressing import is_under_way
-from orders.lifecycle.tracking import STOCK, Fix, track
+from orders.lifecycle.tracking import STOCK, Fix, Tracking, track
 from orders.models import Order, Return
 from orders.normal import email_key
 from orders.rate_limit import Limit
 from orders.shop.find_form import FindForm
 from orders.shop.forms import OtherCardForm
+from orders.shop.remove_form import receipt
 from orders.shop.return_form import other_order, section
 from orders.shop.typed import form_page, typed
 
@@ -170,6 +171,8 @@ def _context(request: HttpRequest, visit: Visit) -> dict[str, Any]:
         "replaces": other_order(order.replaces, own=visit.own)
         if order and order.replaces
         else None,
+        "receipt": receipt(order.lines, _removable(tracking, order, reached)) if order else [],
+        "too_much": _too_much(order, reached) if order and tracking.payment else "",
         "may_readdress": tracking.cancellable and is_under_way(reached),
         "placed_at": visit.order.placed_at,
         "tracking": tracking,
@@ -179,6 +182,19 @@ def _context(request: HttpRequest, visit: Visit) -> dict[str, Any]:
         else [],
         "poll": f"{reverse('shop:order_status', args=[order_id])}?{urlencode(query)}",
     }
+
+
+def _removable(tracking: Tracking, order: OrderDetails, reached: Progress | None) -> dict[str, int]:
+    """Return how many units of each line the visitor may remove."""
+    return removing.removable(order) if tracking.cancellable and removing.is_open(reached) else {}
+
+
+def _too_much(order: OrderDetails, reached: Progress | None) -> str:
+    """Return what becomes of what the customer is asked to pay beyond what the order costs now."""
+    amount = paying.asked(reached)
+    if not order.removed or amount <= order.to_pay:
+        return ""
+    return overpaid.in_words(reached) % {"asked": format_money(amount, order.currency)}
 
 
 def _returns(visit: Visit, order: OrderDetails, reached: Progress | None) -> dict[str, Any] | None:

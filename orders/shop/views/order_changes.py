@@ -13,6 +13,7 @@ from django.views.decorators.http import require_POST
 
 from orchestration.api import Refusal
 from orders.lifecycle import access, changes
+from orders.lifecycle.fewer import NothingLeft
 from orders.lifecycle.tracking import TOO_LATE
 from orders.models import Order
 from orders.rate_limit import Limit
@@ -81,7 +82,7 @@ def leave_out(request: HttpRequest, order: Order) -> HttpResponse:
         return show(request, order, str(NOT_IN_ORDER), HTTPStatus.CONFLICT)
     try:
         return done(request, order, changes.leave_out(order.id, _attempt(request), sku))
-    except changes.NothingLeft:
+    except NothingLeft:
         return show(request, order, str(NOTHING_LEFT), HTTPStatus.CONFLICT)
 
 

@@ -28,6 +28,7 @@ async def test_summary_adds_up_per_order(client: Client) -> None:
         "refunded": 0,
         "reservations": 1,
         "releases": 0,
+        "parts_released": 0,
         "shipments": 1,
         "shipments_cancelled": 0,
         "labels": 0,

@@ -53,7 +53,13 @@ def test_workflows_are_drawn_with_counts_by_step(client):
         "send_parcel",
         "tell_customer",
     ]
-    assert names[-8:] == ["process_order", "refund_order", "return_order", *background]
+    assert names[-9:] == [
+        "process_order",
+        "refund_order",
+        "remove_lines",
+        "return_order",
+        *background,
+    ]
 
 
 def test_step_with_thresholds_of_its_own_shows_these(client):

@@ -28,6 +28,7 @@ TABLE = {  # route: method, address, body, and the statuses for owner, other and
     "readOrder": ("get", "orders/{order}", None, (200, 404, 403)),
     "cancelOrder": ("post", "orders/{order}/cancel", {}, (202, 404, 403)),
     "changeAddress": ("post", "orders/{order}/address", {}, (422, 422, 403)),
+    "removeLines": ("post", "orders/{order}/remove", {}, (400, 400, 403)),
     "askForReturn": ("post", "returns", {}, (400, 400, 403)),
     "listReturns": ("get", "returns?order={order}", None, (200, 404, 403)),
     "claimParcel": ("post", "claims", {}, (422, 422, 403)),

@@ -17,7 +17,7 @@ VISITORS = ("guest", "other", "link", "owner", "staff", "seller")
 # Changes of an order: not by GET; by POST for visitors who see all of it.
 CHANGES = (
     "shop:order_card", "shop:order_leave_out", "shop:order_wait", "shop:order_cancel", "shop:order_return",
-    "shop:order_claim",
+    "shop:order_claim", "shop:order_remove",
 )  # fmt: skip
 ACCOUNTS_ORDER = {  # an order of an account
     "shop:order": (404, 404, "all", "all", 404, 404),
