@@ -55,6 +55,9 @@ def _malformed(workflow: Workflow) -> Iterable[Problem]:
     if isinstance(declared, str) or not isinstance(declared, Sequence):
         yield Problem("E001", f"steps is {shown(declared)}, not a list of steps")
         return
+    days: Any = workflow.keep_days
+    if not (days is None or (isinstance(days, int | float) and 1 <= days <= 36_500)):
+        yield Problem("E001", f"its keep_days is {shown(days)}, not 1 to 36,500 days, or None")
     for problem in templates.not_data(workflow.result):
         yield problem._replace(text=f"its result {problem.text}")
     if not declared:

@@ -48,7 +48,8 @@ def ensure_workflows() -> None:
     """Create the retention policies of new workflows."""
     known = set(RetentionPolicy.objects.values_list("workflow", flat=True))
     for name in sorted(registry.workflows.keys() - known):
-        RetentionPolicy.objects.get_or_create(workflow=name)
+        keep_days = registry.workflows[name].keep_days
+        RetentionPolicy.objects.get_or_create(workflow=name, defaults={"keep_days": keep_days})
 
 
 def ensure_steps() -> None:

@@ -165,6 +165,9 @@ class Workflow:
     a constant number of queries. So what changes in the application's own rows reaches the next step.
     `private` names fields of the input that only `record` is given: the task is made without them.
 
+    `keep_days` is for how long its ended tasks are kept, None for ever: the first value of a retention
+    policy, which admins change.
+
     `not_by_hand` is why operators must not start its tasks, as a sentence for them; empty: they may.
     `refuse_by_hand` returns such a sentence for a task with this input, or "".
 
@@ -190,6 +193,7 @@ class Workflow:
     value: Mapping[str, Any] | None = None
     personal: Sequence[Mapping[str, Any]] = ()
     background: bool = False
+    keep_days: float | None = 365.0
     not_by_hand: str = ""
     refuse_by_hand: Callable[[Mapping[str, Any]], str] = _no_label
 

@@ -201,6 +201,15 @@ def test_malformed_steps_are_reported_once(monkeypatch, steps, problem):
     assert problem in error.msg
 
 
+@pytest.mark.parametrize("days", [0, 36_501, "7", float("nan")])
+def test_tasks_that_are_kept_for_no_time_are_reported(monkeypatch, days):
+    steps = [Step(name="a", compute=lambda request: request)]
+    for keep_days, count in ((days, 1), (7, 0), (None, 0)):
+        workflow = Workflow(name="w", steps=steps, keep_days=keep_days)
+        monkeypatch.setattr(registry, "workflows", {"w": workflow})
+        assert len(check_workflows()) == count
+
+
 def test_step_after_a_misspelt_one_gets_its_name(monkeypatch):
     monkeypatch.setitem(registry.agents, "clerk", Clerk)
     steps = [
