@@ -1,7 +1,6 @@
 """The inventory: stock per SKU in warehouses, and reservations of it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from sandbox.fields import text
@@ -9,22 +8,7 @@ from sandbox.goods import MAIN, Lines, by_warehouse, read_lines, read_places, sh
 from sandbox.partner import NO_EFFECT, Call, Effect, Entry, Json, NewId, Partner
 from sandbox.refusals import Refusal, bad_field
 from sandbox.reservations import Reservation
-
-COUNTS = ("start", "on_hand", "reserved", "shipped")
-
-
-@dataclass(slots=True)
-class Stock:
-    """Quantities of one SKU; start = on_hand + reserved + shipped at all times.
-
-    `warehouses` are the quantities on hand in each, which add up to `on_hand`.
-    """
-
-    start: int = 0
-    on_hand: int = 0
-    reserved: int = 0
-    shipped: int = 0
-    warehouses: dict[str, int] = field(default_factory=dict)
+from sandbox.stock import COUNTS, Stock, adjustment, show_change
 
 
 class Inventory(Partner):
@@ -35,11 +19,14 @@ class Inventory(Partner):
     def __init__(self) -> None:
         self.stock: dict[str, Stock] = {}
         self.reservations: dict[str, Reservation] = {}
+        self.now = 0.0  # Unix time of the entry that is being applied
 
     def decide(self, call: Call, new_id: NewId) -> Effect:
         """Reserve or release; raises Refusal for too little stock, or a shipped reservation."""
         if call.action == "release":
             return self._release(self.reservation(call.ref or ""))
+        if call.action == "adjust":
+            return adjustment(self.stock, call.params, new_id)
         order = text(call.params, "order")
         if call.action == "release_part":
             return self.reservation(call.ref or "").without(read_places(call.params))
@@ -49,8 +36,10 @@ class Inventory(Partner):
         return Effect(201, ref=new_id("rsv"), detail=lines)
 
     def undo(self, done: Entry, new_id: NewId) -> Effect:
-        """Release the reservation that was made; goods that are on the shelf again stay there."""
+        """Release the reservation that was made; goods that came back or were counted stay."""
         _ = new_id
+        if done.action == "adjust":
+            raise Refusal(409, "counted", "Goods that were counted are counted anew.", stored=True)
         if done.action != "reserve":
             raise Refusal(
                 409,
@@ -66,6 +55,11 @@ class Inventory(Partner):
             self._set(entry.detail)
             return None
         ref = entry.ref or ""
+        if entry.effect == "adjust":
+            sku, warehouse, change = entry.detail
+            self.stock[sku].add(warehouse, change)
+            self.stock[sku].moved_at = self.now
+            return None
         if entry.effect == "restock":
             self._take_back(self.sent(entry.order or ""), entry.detail)
             return None
@@ -86,7 +80,9 @@ class Inventory(Partner):
         return reservation.key
 
     def body(self, entry: Entry) -> Json:
-        """Return the reservation, or what came back, as it was right after the call."""
+        """Return the reservation, or what came back or changed, as it was right after the call."""
+        if entry.action == "adjust":
+            return {"id": entry.ref, **show_change(entry.detail)}
         if entry.action in {"restock", "release_part"}:
             return {"id": entry.ref, "order": entry.order, "lines": show_lines(entry.detail or [])}
         reservation = self.reservations[entry.ref or ""]
@@ -142,11 +138,16 @@ class Inventory(Partner):
         }
 
     def levels(self) -> Json:
-        """Return {sku: {start, on_hand, reserved, shipped, warehouses: {warehouse: on hand}}}."""
+        """Return {sku: {start, on_hand, reserved, shipped, warehouses, held, moved_at}}.
+
+        `warehouses` and `held` are what is on hand and reserved in each.
+        """
         return {
             sku: {
                 **{name: getattr(stock, name) for name in COUNTS},
                 "warehouses": dict(stock.warehouses),
+                "held": dict(stock.held),
+                "moved_at": stock.moved_at,
             }
             for sku, stock in sorted(self.stock.items())
         }
@@ -158,6 +159,7 @@ class Inventory(Partner):
             quantity = sum(stock.warehouses.values())
             stock.start += quantity - stock.on_hand
             stock.on_hand = quantity
+            stock.moved_at = self.now
 
     def _restock(self, order: str, lines: dict[str, int], new_id: NewId) -> Effect:
         """Have units of what was sent on hand again; raises Refusal for more than are left of it."""
@@ -232,6 +234,8 @@ class Inventory(Partner):
             stock = self.stock[sku]
             setattr(stock, source, getattr(stock, source) - quantity)
             setattr(stock, target, getattr(stock, target) + quantity)
-            if "on_hand" in {source, target}:
-                change = quantity if target == "on_hand" else -quantity
-                stock.warehouses[warehouse] = stock.warehouses.get(warehouse, 0) + change
+            stock.moved_at = self.now
+            for counts, name in ((stock.warehouses, "on_hand"), (stock.held, "reserved")):
+                if name in {source, target}:
+                    change = quantity if target == name else -quantity
+                    counts[warehouse] = counts.get(warehouse, 0) + change

@@ -252,6 +252,7 @@ class Ledger:
         self.last_seq = entry.seq
         if entry.key is not None:
             self.keys.add(entry.key)
+        self.inventory.now = entry.at
         if entry.effect != NO_EFFECT:
             undone = self.partners[entry.partner].apply(entry)
             if undone is not None:

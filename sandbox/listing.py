@@ -14,6 +14,7 @@ from sandbox.ledger import Ledger
 from sandbox.partner import Entry, Json
 from sandbox.refusals import bad_field
 from sandbox.responses import JSON_HEADERS, encode
+from sandbox.stock import show_change
 
 MAX_LIMIT = 10_000  # entries in one page of the ledger
 DEFAULT_LIMIT = 1_000
@@ -85,6 +86,8 @@ def show_entry(entry: Entry) -> Json:
     }
     if entry.effect in {"reserve", "release_part"}:
         shown["lines"] = show_lines(entry.detail)
+    if entry.effect == "adjust":
+        shown["change"] = show_change(entry.detail)
     if entry.effect == "stock":
         shown["stock"] = entry.detail
     return shown

@@ -10,7 +10,7 @@ NewId = Callable[[str], str]
 
 # Each partner's do actions (value: the action that undoes it by id, if it has one).
 DOES: dict[str, dict[str, str | None]] = {
-    "inventory": {"reserve": "release", "release_part": None, "restock": None},
+    "inventory": {"reserve": "release", "release_part": None, "restock": None, "adjust": None},
     "payment": {"authorize": "cancel", "capture": "refund", "customer": None},
     "shipping": {"book": "cancel", "label": "void"},
     "courier": {"book": "cancel"},

@@ -30,6 +30,7 @@ PATHS: dict[tuple[str, str], tuple[str, str]] = {
     ("POST", "/inventory/reservations/*/parts"): ("inventory", "release_part"),
     ("GET", "/inventory/reservations/*"): ("inventory", "read"),
     ("POST", "/inventory/returns"): ("inventory", "restock"),
+    ("POST", "/inventory/adjustments"): ("inventory", "adjust"),
     ("POST", "/v1/customers"): ("payment", "customer"),
     ("POST", "/v1/payment_intents"): ("payment", "authorize"),
     ("POST", "/v1/payment_intents/*/capture"): ("payment", "capture"),

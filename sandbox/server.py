@@ -18,6 +18,7 @@ from sandbox.demo_switch import DemoSwitch
 from sandbox.fault_script import FaultScript
 from sandbox.faults import Fault
 from sandbox.ledger import Ledger
+from sandbox.listing import number
 from sandbox.partner import PARTNERS, Call, Json
 from sandbox.payment import missing
 from sandbox.refusals import PAYMENT, Refusal, bad_field, key_in_use
@@ -31,10 +32,12 @@ from sandbox.responses import (
     scripted_refusal,
 )
 from sandbox.site.handlers import Site
+from sandbox.stock import LONGEST_PAGE, page
 from sandbox.traffic import Traffic
 from sandbox.webhooks import Webhooks
 
 log = logging.getLogger("sandbox")
+LEVELS = "/inventory/levels"
 MAX_LATENCY = 3600.0  # seconds in ?latency=
 
 
@@ -109,6 +112,12 @@ class Sandbox:
     ) -> StreamResponse:
         if path.startswith("/keys/") and request.method == "GET":
             return await self._read_key(request, unquote(path[6:]), query)
+        if path == LEVELS and request.method == "GET":
+            limit = number(query, "limit", LONGEST_PAGE, 1)
+            return await self._answer_read(
+                request, "inventory", "", None,
+                lambda: page(self.ledger.inventory.stock, query, limit),
+            )  # fmt: skip
         return await self._control.handle(request, path, query)
 
     async def _handle_call(

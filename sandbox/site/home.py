@@ -253,5 +253,6 @@ def _paths(script: FaultScript, host: str) -> str:
         f'<pre tabindex="0" aria-label="An example">{escape(example)}</pre></details>'
         "<details><summary>Paths of the partners</summary>"
         f'<dl class="list">{rows}<div><dt><code>GET /keys/*</code></dt>'
-        "<dd>the outcome of an idempotency key</dd></div></dl></details></section>"
+        "<dd>the outcome of an idempotency key</dd></div><div><dt><code>GET /inventory/levels</code></dt>"
+        "<dd>on hand and reserved, by SKU and warehouse</dd></div></dl></details></section>"
     )

@@ -120,6 +120,9 @@ class Client:
         stock: dict[str, int] = (await self.get("/inventory/stock"))["mug"]
         by_warehouse: Any = stock.pop("warehouses")
         assert sum(by_warehouse.values()) == stock["on_hand"]
+        held: Any = stock.pop("held")
+        assert sum(held.values()) == stock["reserved"]
+        del stock["moved_at"]
         return stock
 
     async def faults(self, *faults: dict[str, Any]) -> Reply:
