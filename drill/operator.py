@@ -135,10 +135,29 @@ def confirm(orders: Sequence[str]) -> None:
             answer.read()
 
 
+def receive_goods(asked: Sequence[str]) -> None:
+    """Have goods come in: a SKU, how often, and how many units each time."""
+    from orders.models.stock import CorrectionKind
+    from orders.stock.corrections import Correction, correct
+
+    sku, times, units = asked
+    for _ in range(int(times)):
+        goods = Correction(
+            id=uuid4(),
+            sku=sku,
+            warehouse="main",
+            kind=CorrectionKind.RECEIVED,
+            units=int(units),
+            reason=REASON,
+        )
+        correct(goods, by=None, name="drill")
+
+
 ACTIONS: dict[str, Callable[[Sequence[str]], None]] = {
     action.__name__: action
     for action in (
         undo, hold, release, resubmit, catch_up, refund, send_back, exchange, remove, confirm,
+        receive_goods,
     )
 }  # fmt: skip
 

@@ -27,6 +27,7 @@ from .admin_read_only import ReadOnly
 from .admin_refunds import refund_page
 from .admin_removals import RemovalInline
 from .admin_returns import ClaimInline, ReturnInline, follows, returns_page
+from .admin_stock import FewOfProduct, WithStock
 from .admin_subscriptions import SubscriptionAdmin  # noqa: F401 - registers itself
 from .amount_fields import InCurrency
 from .charges import from_json
@@ -57,12 +58,12 @@ class ProductForm(InCurrency):
 
 
 @admin.register(Product)
-class ProductAdmin(admin.ModelAdmin):  # type: ignore[type-arg] # no generic at run time
+class ProductAdmin(WithStock):
     """Products; they are deactivated instead of deleted, because orders name them."""
 
     form = ProductForm
-    list_display = ["name", "sku", "kind", "amount", "stock", "active", "position"]
-    list_filter = ["kind", "stock", "active", "subscribable"]
+    list_display = ["name", "sku", "amount", "units", "stock", "active", "position"]
+    list_filter = ["kind", FewOfProduct, "stock", "active", "subscribable"]
     list_editable = ["stock", "active", "position"]
     search_fields = ["name", "sku"]
     prepopulated_fields = {"slug": ["name"]}

@@ -50,6 +50,7 @@ from .lifecycle.return_workflow import RETURN
 from .lifecycle.status import receive as receive_of_orders
 from .lifecycle.submission import record
 from .parcels import plan, send_parcel
+from .stock import workflows as stock
 from .subscriptions import daily, outcomes, renewal
 
 # most orders have no `handling`: orders/handling.py
@@ -261,11 +262,13 @@ register(
 )
 register(daily.WORKFLOW)
 register(daily.SCHEDULE)
+for of_stock in (stock.READ_WORKFLOW, stock.CORRECT_WORKFLOW, *stock.SCHEDULES):
+    register(of_stock)
 
 
 def receive(messages: Sequence[Status]) -> None:
     """Have each part of the shop apply the status messages that concern it."""
-    for part in (receive_of_orders, outcomes.receive, renewal.receive):
+    for part in (receive_of_orders, outcomes.receive, renewal.receive, stock.receive):
         part(messages)
 
 

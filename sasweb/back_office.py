@@ -23,6 +23,8 @@ GROUPS = {
     ),
     "Catalogue and orders": (
         "orders.Product",
+        "orders.StockLevel",
+        "orders.StockCorrection",
         "orders.ShippingPrice",
         "orders.TaxRate",
         "orders.DiscountCode",

@@ -38,10 +38,7 @@ PROXIES = env.number("PROXIES", 1 if HTTPS else 0)  # trusted ones in front of t
 # which installation this is, as the admin and the dashboard show it: "production", "staging", …
 ENVIRONMENT = env.text("ENVIRONMENT", "demo")
 safety.check(
-    debug=DEBUG,
-    secret_key=SECRET_KEY if SIGNS else None,
-    https=HTTPS,
-    environment=ENVIRONMENT,
+    debug=DEBUG, secret_key=SECRET_KEY if SIGNS else None, https=HTTPS, environment=ENVIRONMENT
 )
 DEFAULT_EXCEPTION_REPORTER = "sasweb.debug_page.Reporter"
 
@@ -159,8 +156,10 @@ SHIPPING_URL = env.text("SHIPPING_URL", SANDBOX_URL)
 COURIER_URL = env.text("COURIER_URL", SANDBOX_URL)
 MAIL_URL = env.text("MAIL_URL", SANDBOX_URL)
 
-# --- Orders: docs/run/configure.md, on parcels, risk, returns and subscriptions -------------------
+# --- Orders: docs/run/configure.md, on parcels, stock, risk, returns and subscriptions ------------
 CARRIER_AWAY_AFTER = env.number("CARRIER_AWAY_AFTER", 7200, least=1)  # seconds
+LOW_STOCK = env.number("LOW_STOCK", 5, least=0)  # units on hand, from which on they are few
+STOCK_READ_EVERY = env.number("STOCK_READ_EVERY", 300, least=0)  # seconds; 0: never
 RISK_ASKED_FROM = env.number("RISK_ASKED_FROM", 65)  # the provider's score, from 0 to 100
 RISK_DECISION_HOURS = env.number("RISK_DECISION_HOURS", 4, least=1)
 RISK_UNDECIDED = env.text("RISK_UNDECIDED", "undo")  # what follows if no person has decided by then

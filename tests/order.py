@@ -43,6 +43,8 @@ LONGEST = (
     "integration/orchestration/transitions/test_attempt_ends.py",
     "integration/orders/api/test_schema.py",
     "integration/orders/subscriptions/test_renewal.py",
+    "integration/orders/stock/test_levels.py",
+    "integration/orders/stock/test_corrections.py",
     "integration/orders/subscriptions/test_pages.py",
     "integration/orders/subscriptions/test_cards.py",
     "integration/orchestration/incidents/test_incidents.py",

@@ -15,6 +15,8 @@ if worker or not os.environ.get("DATA_DIR"):
     folders.data_dir.cache_clear()
     folders.make_data_dir()
     folders.make_socket_dir()  # its name is part of the servers' addresses
+# tests let weeks pass: those of the stock declare its schedule themselves
+os.environ["STOCK_READ_EVERY"] = "0"
 os.environ.setdefault("SECRET_KEY", "for tests only: nothing outside them is signed with it")
 
 from sasweb.settings import *  # noqa: E402, F403

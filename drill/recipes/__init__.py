@@ -74,5 +74,6 @@ from . import (  # noqa: E402, F401 - importing them registers their recipes
     removals,
     restore,
     schedules,
+    stock,
     undoing,
 )

@@ -1,19 +1,24 @@
-"""The inventory: reserves goods for an order."""
+"""The inventory: reserves goods for orders, says what there is, and takes what staff counted."""
 
+import asyncio
+import time
 from collections.abc import Iterable, Mapping
 from itertools import chain
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 from django.conf import settings
 
-from orchestration.api import Call, Fault, LedgerEntry, Rejected, action
+from orchestration.api import Call, Fault, Health, LedgerEntry, Rejected, action
 
 from . import partner_ledger
 from .error_codes import OUT_OF_STOCK
 from .json_schemas import POSITIVE, TEXT, exact_object, non_empty_list, open_object, optional
 from .partner import BY_KEY, MEND_WITHIN, KeyedAgent
+from .stock_schemas import ADJUSTMENT, LEVELS, NOT_READ, PAGE, PAGE_OF, Answer
 
+LEVELS_PATH = "/inventory/levels"
+WITHIN = 0.8  # of a call's time: later the engine ends it, as in doubt
 ALLOCATED = exact_object(sku=TEXT, quantity=POSITIVE, warehouse=TEXT)
 IN_WAREHOUSES = {"type": "array", "items": ALLOCATED, "default": []}
 PLACE = optional(
@@ -42,6 +47,7 @@ class Inventory(KeyedAgent):
         "release": {"effect": str},
         "release_part": {"id": str},
         "restock": {"id": str},
+        "adjust": {"id": str, "change": int},
     }
 
     def ledger(self) -> Iterable[LedgerEntry] | None:
@@ -98,6 +104,54 @@ class Inventory(KeyedAgent):
     async def restock(self, call: Call) -> dict[str, Any]:
         """Have {order, lines} that came back on hand again; returns {id}."""
         return await self.done(call, "/inventory/returns", _goods(call))
+
+    async def ask(self, call: Call) -> dict[str, Any] | None:
+        """Return the result under the call's key; a question about levels had no effect."""
+        return None if call.action == "levels" else await super().ask(call)
+
+    @action(
+        accepts=ADJUSTMENT,
+        returns=exact_object(id=TEXT, change={"type": "integer"}),
+        guarded=("sku", "warehouse", "units"),
+    )
+    async def adjust(self, call: Call) -> dict[str, Any]:
+        """Change what is on hand by {units}, or to what was counted; returns {id, change}."""
+        asked = call.payload
+        body = {"sku": asked["sku"], "warehouse": asked["warehouse"]}
+        if asked["expected"] is None:
+            body["change"] = asked["units"]
+        else:
+            body |= {"counted": asked["units"], "expected": asked["expected"]}
+        return await self.done(call, "/inventory/adjustments", body)
+
+    @action(accepts=PAGE_OF, returns=LEVELS)
+    async def levels(self, call: Call) -> dict[str, Any]:
+        """Return the levels of {sku}, or of the SKUs that come {after} one; {next} is the last of a page.
+
+        What keeps it from that is a refusal, `not_read`: the next question comes in minutes, and no person
+        has to decide about this one. What it says of the service's health stands.
+        """
+        asked = {name: value for name, value in call.payload.items() if value}
+        at = time.time()  # no later than what the answer says
+        path = f"{LEVELS_PATH}?" + urlencode({"limit": PAGE, **asked})
+        try:
+            async with asyncio.timeout(call.timeout * WITHIN):
+                answer = await self.get(call, path, expect=Answer)
+        except TimeoutError:
+            raise Rejected(NOT_READ, "no answer in time", health=Health.BAD) from None
+        except Fault as fault:
+            health = fault.health or Health.BAD
+            raise Rejected(NOT_READ, f"{fault.code}: {fault.message}", health=health) from fault
+        after = asked.get("after", "")
+        if answer is None or (answer.next is not None and answer.next <= after):
+            raise Rejected(NOT_READ, "it names no levels, or a page that does not lead on")
+        return {
+            "at": at,
+            "levels": answer.levels,
+            "after": after,
+            "sku": asked.get("sku", ""),
+            "next": answer.next or "",
+        }
 
 
 def _goods(call: Call) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """The partners' ledgers, read from the sandbox page by page."""
 
+import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -28,9 +29,10 @@ def entries(base_url: str, partner: str) -> Iterator[LedgerEntry]:
 
 
 def levels(base_url: str) -> Iterator[LedgerEntry]:
-    """Yield the stock of each SKU: {start, on_hand, reserved, shipped}."""
+    """Yield the stock of each SKU: {start, on_hand, reserved, shipped, …}, with when it was asked for."""
+    asked = {"seen_at": time.time()}
     for sku, level in request_json(f"{base_url}/inventory/stock", timeout=TIMEOUT).items():
-        yield LedgerEntry(reference=sku, kind=LEVEL, detail=level)
+        yield LedgerEntry(reference=sku, kind=LEVEL, detail=level | asked)
 
 
 def _entry(entry: Mapping[str, Any]) -> LedgerEntry:
@@ -41,7 +43,7 @@ def _entry(entry: Mapping[str, Any]) -> LedgerEntry:
         kind=NOTHING if entry["effect"] in WITHOUT_MONEY else entry["effect"],
         amount=entry["amount"],
         currency=entry["currency"],
-        detail=_goods(lines) if lines else None,
+        detail=_goods(lines) if lines else entry.get("change"),
         result={"id": entry["ref"]} if entry["ref"] else None,
     )
 

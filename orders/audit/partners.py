@@ -4,6 +4,7 @@ from orchestration.api import Check, Scope
 from orders.agents.partner_ledger import LEVEL
 from orders.lifecycle.message import PARCEL_WORKFLOW, WORKFLOW
 
+from . import stock
 from .orders import MONEY, TO_PAY
 from .removals import RELEASED
 from .returns import LABELS
@@ -217,7 +218,7 @@ def _recorded(agent: str) -> Check:
 
 CHECKS = {  # by agent
     "payment": PAYMENT,
-    "inventory": (*INVENTORY, RELEASED),
+    "inventory": (*INVENTORY, RELEASED, *stock.LEDGER),
     "shipping": (*CARRIERS, LABELS, _recorded("shipping")),
     "courier": (_recorded("courier"),),
     "notification": (_recorded("notification"),),

@@ -9,7 +9,7 @@ from .orders import GRACE
 REMEDY = "Compare the order's returns with its lines, and settle it with the customer."
 
 
-def _without_task(table: str, workflow: str) -> Check:
+def without_task(table: str, workflow: str) -> Check:
     """Return the check that what customers asked for has a task."""
     return Check(
         scope=Scope.ALL,
@@ -47,7 +47,7 @@ def _without_refund(table: str, workflow: str) -> Check:
 
 ASKED = {"orders_return": RETURN_WORKFLOW, "orders_claim": CLAIM_WORKFLOW}
 CHECKS = (
-    *(_without_task(table, workflow) for table, workflow in ASKED.items()),
+    *(without_task(table, workflow) for table, workflow in ASKED.items()),
     *(_without_refund(table, workflow) for table, workflow in ASKED.items()),
     Check(
         invariant=2,

@@ -8,8 +8,9 @@ from django.db import connection
 from orchestration.api import Part, Scope, Violation
 from orders.lifecycle.message import WORKFLOW, fingerprint
 
-from . import exchanges, gift_cards, orders, partners, removals, returns, subscriptions
+from . import exchanges, gift_cards, orders, partners, removals, returns, stock, subscriptions
 
+SUBJECTS = (orders, gift_cards, removals, returns, exchanges, stock, subscriptions)
 BATCH = 2_000  # orders
 CONTENT = """
 SELECT t.reference, d.data, o.fingerprint FROM audit_task t
@@ -20,14 +21,7 @@ WHERE t.workflow = %(workflow)s
 
 def audit(part: Part) -> Iterator[Violation]:
     """Check the orders, and their effects at the agents whose ledgers were read."""
-    checks = [
-        *orders.CHECKS,
-        *gift_cards.CHECKS,
-        *removals.CHECKS,
-        *returns.CHECKS,
-        *exchanges.CHECKS,
-        *subscriptions.CHECKS,
-    ]
+    checks = [check for subject in SUBJECTS for check in subject.CHECKS]
     checks += [partners.PHANTOMS] if part.ledgers else []
     for agent in sorted(part.ledgers):
         checks += partners.CHECKS.get(agent, ())

@@ -23,6 +23,7 @@ class Item(NamedTuple):
 
 GIFT_CARD, PREORDER, MADE = "gift-card", "gift-harvest", "gift-mug"  # not parcels of goods in stock
 GONE = "table-board"  # the shop still shows a few, the warehouse has none: for trying it out
+SCARCE, SCARCE_STOCK = "table-jar", {"main": 2, "south": 1}  # the last ones, in two warehouses
 REGULAR = "coffee"  # SKUs that begin so can be subscribed to
 AWAY, WAREHOUSE = "brew-kettle", "south"  # this is in another warehouse than all else
 # SKUs that begin so bear the reduced tax rate

@@ -15,7 +15,7 @@ from orders.models import GiftCard, Product
 from orders.shop.quote import handling_of
 from orders.shop.tariff import Tariff, tariff
 
-from .catalogue import AWAY, GONE
+from .catalogue import AWAY, GONE, SCARCE
 
 NAMES = (
     "Ada Lovelace", "Alan Turing", "Annie Easley", "Barbara Liskov", "Edsger Dijkstra",
@@ -61,7 +61,7 @@ class Shoppers:
 
     def __post_init__(self) -> None:
         if not self.products:
-            self.products = list(Product.objects.in_stock().exclude(sku__in=(GONE, AWAY)))
+            self.products = list(Product.objects.in_stock().exclude(sku__in=(GONE, AWAY, SCARCE)))
         if not self.products:
             raise NothingToSell("there are no products: run `manage.py seed` first")
 

@@ -1,4 +1,4 @@
-"""The shop's tables: products, prices, orders, accounts."""
+"""The shop's tables: products, prices, stock, orders, accounts."""
 
 from .claim import Claim
 from .exchange import Exchange
@@ -10,5 +10,6 @@ from .product import Product
 from .refund import Refund
 from .removal import Removal
 from .returned import Return
+from .stock import StockCorrection, StockLevel
 from .subscription import Subscription, SubscriptionOrder
 from .visitor import Profile, Throttle, Visitor

@@ -3,17 +3,20 @@
 from datetime import datetime, time
 from typing import cast
 
+from django.conf import settings
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models import F, OuterRef, Q, Subquery
 from django.db.models.functions import Coalesce, Now
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from ..currency import LARGEST_TOTAL, shop_currency
 from ..times import shop_zone
 from .pricing import DatedPrice, TaxClass
+from .stock import fresh, on_hand
 
 RELEASED_AT = time(
     9
@@ -52,6 +55,11 @@ class Sold(models.QuerySet["Product"]):
             delivery=Delivery.PARCEL, released_on__isnull=True, made_within_days__isnull=True
         )
 
+    def counted(self) -> "Sold":
+        """Add `left`, the units on hand by what is fresh of it: a look into stock_level_once for each."""
+        left = {"left": Subquery(on_hand().filter(fresh(), product=OuterRef("pk")))}
+        return self.annotate(**left)
+
     def costing(self, least: int, below: int | None) -> "Sold":
         """Filter for products by the price that is due."""
         bounds = {"due__gte": least, "due__lt": below}
@@ -80,6 +88,7 @@ class Product(models.Model):
     """A product."""
 
     due: int  # what `objects` adds
+    left: int | None  # what `counted` adds
 
     sku = models.CharField("SKU", max_length=40, primary_key=True)
     slug = models.SlugField(max_length=80, unique=True)
@@ -179,6 +188,21 @@ class Product(models.Model):
         """Whether it can be added to a cart."""
         in_currency = self.currency == shop_currency()
         return self.active and in_currency and self.stock != Availability.NONE
+
+    @property
+    def scarcity(self) -> str:
+        """What customers read if few are left, or none, by the inventory's last word or the shop's own.
+
+        It may be bought all the same: the reservation decides.
+        """
+        if not self.available:
+            return ""
+        left = None if self.terms else getattr(self, "left", None)
+        if left is None or left > settings.LOW_STOCK:
+            return "" if self.stock == Availability.PLENTY else self.get_stock_display()
+        if left <= 0:
+            return gettext("None left at the last count")
+        return gettext("Only %(left)s left") % {"left": left}
 
     @property
     def is_gift_card(self) -> bool:

@@ -304,6 +304,11 @@ ADMIN = (
     Shown(name="admin-figures", path="/admin/orders/order/figures/"),
     Shown(name="admin-figures-wrong", path="/admin/orders/order/figures/?first=x", refused=True),
     Shown(name="admin-product", path="/admin/orders/product/tea-mint/change/"),
+    Shown(name="admin-stock", path="/admin/orders/stocklevel/"),
+    Shown(
+        name="admin-stock-correct",
+        path="/admin/orders/stocklevel/correct/?product=table-jar&warehouse=main",
+    ),
     Shown(name="admin-shipping-price", path="/admin/orders/shippingprice/add/"),
     Shown(name="admin-tax-rates", path="/admin/orders/taxrate/"),
     Shown(name="admin-discount-code", path="/admin/orders/discountcode/add/"),

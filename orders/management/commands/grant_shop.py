@@ -19,8 +19,10 @@ WRITE = "SELECT, INSERT, UPDATE, DELETE"
 # customers create accounts and change passwords
 ACCOUNTS = sql.SQL("SELECT, INSERT, UPDATE (password, last_login)")
 # The shop's web process pays with gift cards: it issues none, and reads no code that is not sent yet. Nor
-# does it decide what goods that came back pay for.
-FEWER = {
+# does it decide what goods that came back pay for. It reads the stock, and nothing of what staff correct.
+LESS = {
+    "orders_stocklevel": "SELECT",
+    "orders_stockcorrection": "",
     "orders_giftcard": "SELECT (id, digest, last4, balance, void, currency), UPDATE (balance)",
     "orders_giftuse": "SELECT, INSERT",
     "orders_exchange": "SELECT",
@@ -87,7 +89,7 @@ def _rights() -> "Iterator[tuple[Options[Any], sql.SQL]]":
     for name in APPLICATIONS:
         for model in apps.get_app_config(name).get_models():
             meta = model._meta  # noqa: SLF001 - public by Django's documentation
-            yield meta, sql.SQL(FEWER.get(meta.db_table, WRITE))
+            yield meta, sql.SQL(LESS.get(meta.db_table, WRITE))
     yield get_user_model()._meta, ACCOUNTS  # noqa: SLF001 - as above
 
 
@@ -95,6 +97,8 @@ def _grant(cursor: Any, role: str, of: "Options[Any]", rights: sql.SQL) -> None:
     to = sql.Identifier(role)
     table = sql.Identifier(of.db_table)
     cursor.execute(sql.SQL("REVOKE ALL ON {} FROM {}").format(table, to))
+    if not rights.string:
+        return
     cursor.execute(sql.SQL("GRANT {} ON {} TO {}").format(rights, table, to))
     cursor.execute("SELECT pg_get_serial_sequence(%s, %s)", [of.db_table, of.pk.column])
     ((sequence,),) = cursor.fetchall()

@@ -23,6 +23,8 @@ from orders.demo.catalogue import (
     FOOD,
     GONE,
     REGULAR,
+    SCARCE,
+    SCARCE_STOCK,
     SHIPPING,
     WAREHOUSE,
     WELCOME,
@@ -35,6 +37,7 @@ from orders.lifecycle.refunds import REFUND_WORKFLOW
 from orders.models import DiscountCode, Product, ShippingPrice, TaxClass
 from orders.models.product import Availability, Delivery
 from orders.money import whole
+from orders.stock.levels import CORRECTING, begin_reading
 from orders.subscriptions.renewal import RENEWAL
 from sasweb.stack import folders
 
@@ -44,8 +47,11 @@ TIMEOUT = 3.0  # seconds for an answer of the sandbox
 
 # permissions of the engine's roles on the shop's records
 VIEW = tuple(
-    f"orders.view_{row}" for row in ("order", "product", "giftcard", "giftuse", "subscription")
-)
+    f"orders.view_{row}"
+    for row in (
+        "order", "product", "giftcard", "giftuse", "subscription", "stocklevel", "stockcorrection",
+    )
+)  # fmt: skip
 EDIT = (
     "orders.add_product",
     "orders.change_product",
@@ -58,7 +64,8 @@ EDIT = (
 PAY_BACK = ("orders.add_refund", "orders.view_refund", "orders.add_giftcard")
 TAKE_BACK = ("orders.view_claim", "orders.view_return", "orders.change_return")
 HALT = ("orders.change_subscription",)
-LEAD = (*VIEW, *PAY_BACK, *TAKE_BACK, *HALT)
+COUNT = ("orders.add_stockcorrection",)
+LEAD = (*VIEW, *PAY_BACK, *TAKE_BACK, *HALT, *COUNT)
 GROUPS = {
     "viewer": (),
     "operator": (*VIEW, *TAKE_BACK),
@@ -95,6 +102,8 @@ class Command(BaseCommand):
             self._say(f"application {EXAMPLE}: {'created' if made else 'exists'}")
         try:
             self._say(f"stock of {add_stock()} products added at {settings.INVENTORY_URL}")
+            if settings.STOCK_READ_EVERY:
+                begin_reading("seed")  # once; the next time is the schedule's
         except (URLError, OSError, ValueError) as error:
             self.stderr.write(
                 self.style.WARNING(
@@ -166,6 +175,7 @@ def keep_all() -> None:
         returns.RETURN_WORKFLOW,
         claims.CLAIM_WORKFLOW,
         GIFT_WORKFLOW,
+        CORRECTING,
         RENEWAL,
     )
     for workflow in (WORKFLOW, EMAIL_WORKFLOW, *after):
@@ -211,7 +221,7 @@ def add_stock() -> int:
     """
     stock = f"{settings.INVENTORY_URL}/inventory/stock"
     known = request_json(stock, timeout=TIMEOUT)
-    special = {GONE: 0, AWAY: {WAREHOUSE: STOCK}}
+    special = {GONE: 0, AWAY: {WAREHOUSE: STOCK}, SCARCE: SCARCE_STOCK}
     missing = {
         item.sku: special.get(item.sku, STOCK)
         for item in CATALOGUE

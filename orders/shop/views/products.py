@@ -24,7 +24,7 @@ def index(request: Request) -> HttpResponse:
     kinds = sold.values_list("kind", flat=True).annotate(first=Min("position")).order_by("first")
     filters = Filters(request.GET, kinds=list(kinds))
     shelves: dict[str, list[Product]] = {}
-    for product in filters.narrow(sold):
+    for product in filters.narrow(sold).counted():
         shelves.setdefault(product.kind, []).append(product)
     address = reverse("shop:index") + filters.query  # to return to, and to share
     context = {
@@ -44,7 +44,8 @@ def index(request: Request) -> HttpResponse:
 @require_safe
 def product(request: HttpRequest, slug: str) -> HttpResponse:
     """Show a product and others from its shelf."""
-    product = get_object_or_404(Product.objects.sold(), slug=slug)
-    others = Product.objects.available().filter(kind=product.kind).exclude(sku=product.sku)
+    product = get_object_or_404(Product.objects.sold().counted(), slug=slug)
+    shelf = Product.objects.available().counted().filter(kind=product.kind)
+    others = shelf.exclude(sku=product.sku)
     context = {"product": product, "related": others[:RELATED], "most": MAX_QUANTITY}
     return render(request, "shop/product.html", context)

@@ -1,6 +1,7 @@
 """The partners' ledger, read from a real sandbox."""
 
 import asyncio
+import time
 
 import pytest
 
@@ -43,8 +44,10 @@ async def test_ledger_of_goods_and_stock(client: Client) -> None:
     base = str(client.session._base_url).rstrip("/")
     (level,) = await asyncio.to_thread(lambda: list(partner_ledger.levels(base)))
     assert level.reference == "mug"
+    for name in ("moved_at", "seen_at"):
+        assert level.detail.pop(name) == pytest.approx(time.time(), abs=30)
     assert level.detail == {"start": 5, "on_hand": 3, "reserved": 2, "shipped": 0,
-                            "warehouses": {"main": 3}}  # fmt: skip
+                            "warehouses": {"main": 3}, "held": {"main": 2}}  # fmt: skip
 
 
 def test_ledger_of_a_real_service_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
