@@ -65,8 +65,8 @@ class SetAsideReason(Enum):
 class StepProgress:
     """The progress of one step; an undo step has the name of the step that it undoes.
 
-    `request` is what the agent is sent: empty until the step begins. What the owner of a task is sent
-    has no counts of `children`, which change without the task.
+    `request` is what the agent is sent; before the step begins, its template. What the owner of a task is
+    sent has neither templates nor counts of `children`, which change without the task.
 
     >>> task = submit("greet", reference="42", data={"name": "Ada"})
     >>> run.go()
@@ -206,7 +206,7 @@ def _progress(
 
 
 def _standing(steps: Iterable[Mapping[str, Any]]) -> Sequence[StepView]:
-    """Return the steps that forbid an undo; few can, and undo steps show of which it is no question."""
+    """Return the steps that forbid an undo; few can. What an undo step took back forbids nothing."""
     return standing(
         [
             StepView(
@@ -248,23 +248,21 @@ STEP_COLUMNS = ["id", *sorted({*SHOWN, *JUDGED.values(), "request", "result"} - 
 TASK_COLUMNS = 6
 UNDO_ACTION = TASK_COLUMNS + STEP_COLUMNS.index("undo_action")  # in a row of PROGRESS
 STEP_ID = 2 + TASK_COLUMNS  # in a row of SNAPSHOTS, behind the task's id and version
-# What a step that has not begun would be sent has no values yet, or the step is not needed.
-BEGUN = {
-    "request": "CASE WHEN s.process_state IN ('waiting', 'skipped') THEN '{}' ELSE s.request END"
-}
 # Plain SQL, as each refresh of a live page runs it, and building the queries took longer than running
 # them. The input is long, so only the first row has it.
 PROGRESS = f"""
 SELECT t.state, t.created_at, t.ended_at, t.overdue, t.undo_at,
     CASE WHEN row_number() OVER (ORDER BY s.id) = 1 THEN t.data END,
-    {", ".join(BEGUN.get(name, f"s.{name}") for name in STEP_COLUMNS)}
+    {", ".join(f"s.{name}" for name in STEP_COLUMNS)}
 FROM orchestration_task t LEFT JOIN orchestration_step s ON s.task_id = t.id
 WHERE t.workflow = %(workflow)s AND t.reference = %(reference)s
 ORDER BY s.id
 """  # noqa: S608 - constant columns
 WHEN_READY = {
     "process_state": "CASE WHEN %(ready)s::jsonb ? s.id::text THEN 'pending' ELSE s.process_state END",
-    "request": f"coalesce(%(ready)s::jsonb -> s.id::text, {BEGUN['request']})",
+    # no templates: each message would have them, and most orders skip some steps
+    "request": """coalesce(%(ready)s::jsonb -> s.id::text,
+        CASE WHEN s.process_state NOT IN ('waiting', 'skipped') THEN s.request ELSE '{}' END)""",
 }
 # The same for several tasks, limited to changed ones; in any order, as no index has theirs.
 SNAPSHOTS = f"""

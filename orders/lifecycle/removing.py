@@ -85,8 +85,7 @@ def is_open(progress: api.Progress | None) -> bool:
     steps = do_steps(progress)
     stock = steps.get(STOCK)
     set_aside = stock is not None and stock.state in SET_ASIDE
-    unsent = all(steps[name].state in UNSENT for name in TO_COME if name in steps)
-    return set_aside and unsent and _takes_left(progress)
+    return set_aside and all(steps[name].state in UNSENT for name in TO_COME if name in steps)
 
 
 def _takes_left(progress: api.Progress) -> bool:
@@ -96,7 +95,7 @@ def _takes_left(progress: api.Progress) -> bool:
     return all(
         f'["", "{LEFT}"' in json.dumps(step.request)
         for step in to_come
-        if step.state is api.StepState.WAITING and step.request
+        if step.state is api.StepState.WAITING
     )
 
 

@@ -331,6 +331,7 @@ PAGES = {
 ACTS = {
     "shop:cart_add", "shop:cart_change", "shop:cart_undo", "shop:order_card",
     "shop:order_leave_out", "shop:order_wait", "shop:order_cancel", "shop:order_return", "shop:order_claim",
+    "shop:order_remove",
     "shop:subscription_skip", "shop:subscription_pause", "shop:subscription_resume", "shop:subscription_end",
     "ops:save_view",
     "ops:forget_view", "ops:resubmit", "ops:acknowledge", "ops:operation_new",

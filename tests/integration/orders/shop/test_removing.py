@@ -245,13 +245,6 @@ class TestFormerRelease:
         assert stands(former) == ({"sku-0": 2, "sku-1": 1}, 3000)
         assert Alert.objects.exists()
 
-    def test_page_does_not_offer_it(self, client, order):
-        row = Order.objects.get(id=order)
-        row.snapshot = json.loads(json.dumps(row.snapshot).replace('"left"', '"unknown"'))
-        row.save(update_fields=["snapshot"])
-        assert "data-remove" not in order_page(client, order)
-        assert remove(order, sku_0=1) is not None
-
 
 class TestMoney:
     """What is taken is what is left; what was taken before goes back."""
