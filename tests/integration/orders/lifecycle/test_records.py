@@ -7,7 +7,7 @@ import pytest
 from django.utils import timezone
 
 from orchestration import submission
-from orchestration.api import Progress, Status, StatusKind, TaskState, progress, submit
+from orchestration.api import Progress, Status, StatusKind, StepState, TaskState, progress, submit
 from orchestration.models import Submission, Task
 from orders.charges import Discount, charge
 from orders.lifecycle import placement, snapshots
@@ -181,7 +181,13 @@ def test_status_messages_from_the_engine(run):
     run.go()
     row = Order.objects.get(id=placed.order)
     assert row.status == "confirmed"
-    assert snapshots.of(row) == replace(progress(WORKFLOW, str(placed.order)), data={})
+    known = progress(WORKFLOW, str(placed.order))
+    # what was not needed has no more than a template, which messages are without
+    steps = [
+        replace(step, request={}) if step.state is StepState.SKIPPED else step
+        for step in known.steps
+    ]
+    assert snapshots.of(row) == replace(known, data={}, steps=tuple(steps))
 
 
 def order_with_request():
