@@ -15,6 +15,7 @@ from django.utils.html import format_html
 
 from orchestration.api import CappedPaginator, format_money
 
+from .admin_read_only import ReadOnly
 from .lifecycle.numbers import order_number
 from .models import Subscription, SubscriptionOrder
 from .models.subscription import Because
@@ -37,22 +38,13 @@ class HaltForm(forms.Form):
     )
 
 
-class OrderInline(admin.TabularInline):  # type: ignore[type-arg] # no generic at run time
+class OrderInline(ReadOnly, admin.StackedInline):  # type: ignore[type-arg] # no generic at run time
     """The orders of a subscription, newest first."""
 
     model = SubscriptionOrder
     extra = 0
-    can_delete = False
     fields = ["on", "number", "price_of_one", "paid"]
     readonly_fields = ["number", "price_of_one"]
-
-    def has_add_permission(self, _request: HttpRequest, _parent: Any = None) -> bool:
-        """Refuse: the daily run places them."""
-        return False
-
-    def has_change_permission(self, _request: HttpRequest, _row: Any = None) -> bool:
-        """Refuse, as above."""
-        return False
 
     @admin.display(description="order")
     def number(self, row: SubscriptionOrder) -> str:

@@ -144,6 +144,7 @@ SHOP = (
     Shown(name="order-sold-out", url="shop:order", path="{order_sold_out}", docs="360-light"),
     Shown(name="order-cancelled", url="shop:order", path="{order_refunded}"),
     Shown(name="order-refused", url="shop:order", path="{order_refused}"),
+    Shown(name="order-asks", url="shop:order", path="{order_asks}"),
     Shown(name="order-late", url="shop:order", path="{order_late}", docs="1280-light"),
     Shown(name="order-returned", url="shop:order", path="{order_returned}"),
     Shown(name="order-exchanged", url="shop:order", path="{order_exchanged}"),
@@ -278,9 +279,18 @@ OPS = (
     Shown(name="ops-workflows", url="ops:workflows", path="/ops/workflows/", docs="1280-dark"),
     Shown(name="ops-decisions", url="ops:decisions", path="/ops/decisions/"),
     Shown(name="ops-schedules", url="ops:schedules", path="/ops/schedules/"),
-    Shown(name="ops-schedule-pause", url="ops:schedule_pause", path="/ops/schedules/1/pause/"),
-    Shown(name="ops-schedule-resume", url="ops:schedule_resume", path="/ops/schedules/3/resume/"),
-    Shown(name="ops-schedule-run", url="ops:schedule_run", path="/ops/schedules/2/run/"),
+    Shown(
+        name="ops-schedule-pause", url="ops:schedule_pause",
+        path="/ops/schedules/{schedule_nightly}/pause/",
+    ),
+    Shown(
+        name="ops-schedule-resume", url="ops:schedule_resume",
+        path="/ops/schedules/{schedule_leap-day}/resume/",
+    ),
+    Shown(
+        name="ops-schedule-run", url="ops:schedule_run",
+        path="/ops/schedules/{schedule_nightly}/run/",
+    ),
 )  # fmt: skip
 
 VIEWER = (

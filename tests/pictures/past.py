@@ -24,7 +24,7 @@ LATE = 12  # orders that meet a partner who is down: as many as open its breaker
 
 def scenes() -> dict[str, str]:
     """Play the demo's scenes; return where their ends are to be seen."""
-    from orchestration.models import Incident, Step, Submission, Task
+    from orchestration.models import Incident, Schedule, Step, Submission, Task
     from orders.demo import scenarios
     from orders.demo.catalogue import GONE
     from orders.lifecycle.message import WORKFLOW
@@ -50,6 +50,7 @@ def scenes() -> dict[str, str]:
         Submission.objects.create(workflow=workflow, reference=str(uuid4()), data=data)
     wait_for(lambda: Incident.objects.count() >= 3, "incidents are counted", 60, pause=0.5)
     schedules()
+    numbers = dict(Schedule.objects.values_list("name", "id"))
     shown = {story: played[name] for story, (name, _) in ENDS.items()}
     failed = Step.objects.get(task__reference=shown["refused"], process_state="error")
     others = Step.objects.filter(name=failed.name, process_state="error").exclude(id=failed.id)
@@ -61,6 +62,7 @@ def scenes() -> dict[str, str]:
         "incident": str(Incident.objects.order_by("-open_tasks", "id")[0].id),
         "product": Product.objects.order_by("position")[0].get_absolute_url(),
         "product_gone": Product.objects.get(sku=GONE).get_absolute_url(),
+        **{f"schedule_{id_}": str(number) for id_, number in numbers.items()},
     }
 
 
@@ -116,10 +118,12 @@ def late_effect(order: str) -> int:
 
 def late() -> dict[str, str]:
     """Place orders while a partner is down; return the pages that show it."""
-    from orchestration.models import Gate, Step
+    from orchestration.models import Gate, Policy, Step
     from orchestration.states import GateState
     from orders.demo.shoppers import Shoppers
 
+    # they go on trying until all pages are seen: so the breaker has something to probe with
+    Policy.objects.filter(agent="payment").update(failure_threshold=500, undo_threshold=1000)
     shoppers = Shoppers()
     orders = [str(shoppers.buy(card="pm_card_visa")) for _ in range(LATE)]
     opened = Gate.objects.exclude(state=GateState.CLOSED)
