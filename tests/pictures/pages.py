@@ -145,6 +145,7 @@ SHOP = (
     Shown(name="order-cancelled", url="shop:order", path="{order_refunded}"),
     Shown(name="order-refused", url="shop:order", path="{order_refused}"),
     Shown(name="order-asks", url="shop:order", path="{order_asks}"),
+    Shown(name="order-removed", url="shop:order", path="{order_removed}"),
     Shown(name="order-late", url="shop:order", path="{order_late}", docs="1280-light"),
     Shown(name="order-returned", url="shop:order", path="{order_returned}"),
     Shown(name="order-exchanged", url="shop:order", path="{order_exchanged}"),

@@ -16,6 +16,7 @@ ENDS = {  # the demo's scenes that are shown, and how their tasks end
     "refunded": ("paid and cancelled", "undone"),
     "refused": ("refused by the shipper", "error"),
     "asks": ("the customer is to confirm at the bank", "processing"),
+    "removed": ("a unit of it removed, the transfer is awaited", "processing"),
     "returned": ("completed, and something comes back", "processed"),
     "exchanged": ("completed, and exchanged", "processed"),
 }
