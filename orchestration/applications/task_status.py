@@ -192,7 +192,7 @@ def _progress(
         undoable=undo_at is None and not _standing(steps),
         steps=tuple(
             StepProgress(
-                **{name: step[column] for name, column in SHOWN.items()},
+                **{name: step[name] for name in SHOWN},
                 direction=Direction(step["direction"]),
                 state=StepState(step["process_state"]),
                 request=_json(step["request"]),
@@ -209,10 +209,7 @@ def _standing(steps: Iterable[Mapping[str, Any]]) -> Sequence[StepView]:
     """Return the steps that forbid an undo; few can. What an undo step took back forbids nothing."""
     return standing(
         [
-            StepView(
-                **{name: step[column] for name, column in JUDGED.items()},
-                **NOT_JUDGED,
-            )
+            StepView(**{name: step[column] for name, column in JUDGED.items()}, **NOT_JUDGED)
             for step in steps
             if step["irreversible"] or step["direction"] == Direction.UNDO
         ]
@@ -229,8 +226,8 @@ def set_aside(workflow: str, reference: str) -> SetAsideReason | None:
     return SetAsideReason[rows[0][0]] if rows else None
 
 
-READ = {"direction", "state", "request", "result", "children"}  # of those that are read from them
-SHOWN = {name: name for name in StepProgress.__dataclass_fields__ if name not in READ}
+READ = {"direction", "state", "request", "result", "children"}  # what is converted, or counted
+SHOWN = StepProgress.__dataclass_fields__.keys() - READ  # as the columns have it
 JUDGED = {  # what says whether a step was done, or may have been
     name: RENAMED.get(name, name)
     for name in (

@@ -22,8 +22,7 @@ from orders.models.claim import ClaimState
 from orders.models.order import OrderStatus
 from orders.models.returned import ReturnState
 
-from . import claim_letters, exchanged, loading, refunds, snapshots
-from .message import WORKFLOW
+from . import claim_letters, exchanged, follow_up, loading, refunds, snapshots
 
 CLAIM_WORKFLOW = "claim_parcel"
 DECIDE, BOOK = "decide_claim", "book_again"
@@ -82,9 +81,7 @@ def ask(order_id: UUID, parcel: str, *, id_: UUID) -> Claim:
         raise NotClaimable
     new = Claim.objects.create(id=id_, order=order, parcel=parcel)
     data = {**_facts(new), "mail": claim_letters.again(new).as_json()}
-    about = api.TaskHandle(WORKFLOW, str(order.id))
-    posting = api.Posting(workflow=CLAIM_WORKFLOW, reference=str(id_), data=data, about=about)
-    api.submit_many([posting])
+    follow_up.post(order.id, CLAIM_WORKFLOW, id_, data)
     return new
 
 

@@ -16,8 +16,8 @@ from orders.models import Order, Refund
 from orders.models.order import OrderStatus
 from orders.models.refund import RefundState
 
-from . import exchanged, gift_cards, gift_issue, owner_letters, snapshots
-from .message import APPLICATION, WORKFLOW
+from . import exchanged, follow_up, gift_cards, gift_issue, owner_letters, snapshots
+from .message import APPLICATION
 from .paying import payment_id
 
 REFUND_WORKFLOW = "refund_order"
@@ -140,17 +140,7 @@ def _post(refund: Refund, progress: api.Progress) -> None:
         "email": order.email,
         "mail": owner_letters.refunded(order, amount, refund.reason, on_card).as_json(),
     }
-    api.submit_many(
-        [
-            api.Posting(
-                workflow=REFUND_WORKFLOW,
-                reference=str(refund.id),
-                data=data,
-                reply_to=APPLICATION,
-                about=api.TaskHandle(WORKFLOW, str(order.id)),
-            )
-        ]
-    )
+    follow_up.post(order.id, REFUND_WORKFLOW, refund.id, data, reply_to=APPLICATION)
 
 
 def refund_up_to(order: Order, amount: int, reason: str, *, id_: UUID) -> int:

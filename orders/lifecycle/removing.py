@@ -16,7 +16,7 @@ from orchestration import api
 from orders import handling
 from orders.models import Order, OrderLine, Removal
 
-from . import fewer, gift_cards, removal_letters, snapshots
+from . import fewer, follow_up, gift_cards, removal_letters, snapshots
 from .emails import Recipient, confirmation
 from .fewer import LEFT, NotRemovable, Places
 from .message import APPLICATION, WORKFLOW, Line
@@ -175,17 +175,7 @@ def _post(row: Removal, mail: Mapping[str, Any]) -> None:
         "email": order.email,
         "mail": mail,
     }
-    api.submit_many(
-        [
-            api.Posting(
-                workflow=REMOVAL_WORKFLOW,
-                reference=str(row.id),
-                data=data,
-                reply_to=APPLICATION,
-                about=api.TaskHandle(WORKFLOW, str(order.id)),
-            )
-        ]
-    )
+    follow_up.post(order.id, REMOVAL_WORKFLOW, row.id, data, reply_to=APPLICATION)
 
 
 def _known(order: Order, id_: UUID) -> Mapping[str, int] | None:

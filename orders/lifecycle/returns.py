@@ -23,9 +23,8 @@ from orders.models.claim import ClaimState
 from orders.models.order import OrderStatus
 from orders.models.returned import ReturnState
 
-from . import exchange_offers, exchanged, exchanges, refunds, return_letters, snapshots
+from . import exchange_offers, exchanged, exchanges, follow_up, refunds, return_letters, snapshots
 from .exchange_offers import Bought, Coming, Wish, offer
-from .message import WORKFLOW
 
 RETURN_WORKFLOW = "return_order"
 LABEL, BACK, INSPECT = "make_label", "goods_back", "inspect_goods"
@@ -150,9 +149,7 @@ def ask(
         amount=these.amount,
     )
     data = {**_facts(new), "mail": return_letters.label(new).as_json()}
-    about = api.TaskHandle(WORKFLOW, str(order.id))
-    posting = api.Posting(workflow=RETURN_WORKFLOW, reference=str(id_), data=data, about=about)
-    api.submit_many([posting])
+    follow_up.post(order.id, RETURN_WORKFLOW, id_, data)
     return new
 
 
