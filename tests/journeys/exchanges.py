@@ -8,8 +8,8 @@ from drill.stack import Stack
 from drill.waiting import wait_for
 from tests.browser.people import fill_checkout
 from tests.journeys.hand import Hand, Journey
-from tests.journeys.other_orders import AWAITED, CONFIRMED
-from tests.journeys.shop_and_operations import operator, page_of
+from tests.journeys.other_orders import CONFIRMED, inspect_return
+from tests.journeys.shop_and_operations import page_of
 
 DECISION = '{"percent": 100, "restock": false, "note": "sorry for the chip"}'
 
@@ -31,22 +31,9 @@ def goods_exchanged(browser: Browser, stack: Stack) -> Journey:
     hand.choose(customer.locator("#return select").first, "1")
     hand.click(customer.get_by_text("The same again"))
     hand.click(customer.get_by_role("button", name="Send it back"))
-    wait_for(lambda: stack.count(AWAITED, order) == 1, "the label is made")
-    admin = operator(browser, stack, "admin")
-    admin.goto(f"/admin/orders/order/{order}/change/")
-    at_the_gate = Hand(admin, journey)
-    at_the_gate.click(admin.get_by_role("link", name=re.compile("Returns")).first)
-    at_the_gate.click(admin.get_by_role("button", name="The parcel has arrived"))
-    staff = operator(browser, stack)
-    staff.goto("/ops/decisions/")
-    decides = Hand(staff, journey)
-    wait_for(lambda: staff.reload() and staff.get_by_text("Decide…").count(), "it is seen", 30)
-    decides.click(staff.get_by_text("Decide…").first)
-    row = staff.locator("[id^=decision-]").first
-    expect(row).to_contain_text("exchange")
-    decides.type(row.locator("[name=payload]"), DECISION)
-    decides.type(row.locator("[name=reason]"), "it has a chip")
-    decides.click(row.get_by_role("button", name=re.compile("Record")))
+    inspect_return(
+        browser, stack, journey, order, shows="exchange", decision=DECISION, reason="it has a chip"
+    )
     link = customer.locator("[data-replacement]")
     wait_for(lambda: customer.reload() and link.count(), "the new order is placed", 30)
     hand.click(link)

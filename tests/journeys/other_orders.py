@@ -123,6 +123,29 @@ def goods_returned(browser: Browser, stack: Stack) -> Journey:
     hand.click(customer.locator("#return summary"))
     hand.choose(customer.locator("#return select").first, "1")
     hand.click(customer.get_by_role("button", name="Send it back"))
+    decision = '{"percent": 100, "restock": true, "note": "as new"}'
+    inspect_return(
+        browser, stack, journey, order, shows="1 x", decision=decision, reason="it is as new"
+    )
+    wait_for(
+        lambda: customer.reload() and customer.locator("#refunded").count(), "it is paid back", 30
+    )
+    hand.reach(customer.locator("[data-return=refunded]"))
+    stack.quiet()
+    return journey
+
+
+def inspect_return(
+    browser: Browser,
+    stack: Stack,
+    journey: Journey,
+    order: str,
+    *,
+    shows: str,
+    decision: str,
+    reason: str,
+) -> None:
+    """Note as staff that an order's parcel has come back, and decide about it by what *Decisions* shows."""
     wait_for(lambda: stack.count(AWAITED, order) == 1, "the label is made")
     admin = operator(browser, stack, "admin")
     admin.goto(f"/admin/orders/order/{order}/change/")
@@ -131,20 +154,14 @@ def goods_returned(browser: Browser, stack: Stack) -> Journey:
     at_the_gate.click(admin.get_by_role("button", name="The parcel has arrived"))
     staff = operator(browser, stack)
     staff.goto("/ops/decisions/")
-    staff_hand = Hand(staff, journey)
+    decides = Hand(staff, journey)
     wait_for(lambda: staff.reload() and staff.get_by_text("Decide…").count(), "it is seen", 30)
-    staff_hand.click(staff.get_by_text("Decide…").first)
+    decides.click(staff.get_by_text("Decide…").first)
     row = staff.locator("[id^=decision-]").first
-    decision = '{"percent": 100, "restock": true, "note": "as new"}'
-    staff_hand.type(row.locator("[name=payload]"), decision)
-    staff_hand.type(row.locator("[name=reason]"), "it is as new")
-    staff_hand.click(row.get_by_role("button", name=re.compile("Record")))
-    wait_for(
-        lambda: customer.reload() and customer.locator("#refunded").count(), "it is paid back", 30
-    )
-    hand.reach(customer.locator("[data-return=refunded]"))
-    stack.quiet()
-    return journey
+    expect(row).to_contain_text(shows)
+    decides.type(row.locator("[name=payload]"), decision)
+    decides.type(row.locator("[name=reason]"), reason)
+    decides.click(row.get_by_role("button", name=re.compile("Record")))
 
 
 def subscription_paused(browser: Browser, stack: Stack) -> Journey:
